@@ -1,0 +1,6 @@
+"""`python -m openclaw`: the same door as the `openclaw` command."""
+
+from openclaw.cli.main import main
+
+if __name__ == "__main__":
+    main()
