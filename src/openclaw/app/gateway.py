@@ -1,0 +1,272 @@
+"""A whole gateway: the file that chooses implementations and wires them together.
+
+Start order: configuration, store, engine, sockets, recovery. Stop order: sockets
+say goodbye, running turns get a short time to finish, what is left stays in the
+rows and is resumed at the next start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+from msgspec import Struct
+
+from openclaw import __version__
+from openclaw.app.settings import SettingsSource
+from openclaw.app.system import RandomIds, SystemClock, Tasks
+from openclaw.config import reload
+from openclaw.config.load import LoadedConfig, config_path, state_dir
+from openclaw.config.schema import Config
+from openclaw.config.write import ensure_token
+from openclaw.engine.contexts import ContextCache
+from openclaw.engine.lanes import Lanes
+from openclaw.engine.ports import Clock
+from openclaw.engine.runs import RunServices
+from openclaw.engine.tools.registry import ToolRegistry
+from openclaw.engine.tools.session_status import SessionStatusTool
+from openclaw.engine.tools.sessions_list import SessionsListTool
+from openclaw.engine.turns import Turns
+from openclaw.engine.workers import Workers
+from openclaw.errors import Unavailable
+from openclaw.gateway.hub import Hub
+from openclaw.gateway.server import LOOPBACK_HOSTS, GatewayServer, ServerSettings
+from openclaw.gateway.services import GatewayServices
+from openclaw.models.catalog import build_models
+from openclaw.protocol.auth import digest_secret
+from openclaw.store.sqlite import SqliteDatabase
+from openclaw.store.store import Store
+
+log = logging.getLogger("openclaw")
+DATABASE_NAME = "openclaw.sqlite"
+DRAIN_S = 5.0
+
+
+class Announcement(Struct, frozen=True):
+    """What a started gateway has to say; the surface that started it prints this."""
+
+    url: str
+    http_url: str
+    config_path: str
+    config_created: bool
+    database: str
+    model: str
+    model_note: str
+    warnings: tuple[str, ...]
+    agents: tuple[str, ...]
+    resumed_runs: int
+    woken_sessions: int
+
+
+class Gateway:
+    """A whole gateway in one object: `async with Gateway(...)` starts it, leaving stops it."""
+
+    def __init__(
+        self,
+        loaded: LoadedConfig,
+        env: Mapping[str, str],
+        *,
+        port: int | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._loaded = loaded
+        self._env = env
+        self._port = port if port is not None else loaded.config.gateway.port
+        self._clock = clock or SystemClock()
+        self._ids = RandomIds()
+        self._stack = AsyncExitStack()
+        self._source = SettingsSource(loaded.config, env)
+        self._recovered = (0, 0)
+        self.port = self._port
+        self.services: GatewayServices
+        self._server: GatewayServer
+
+    async def __aenter__(self) -> Gateway:
+        try:
+            await self._start()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        self._server.say_goodbye()
+        try:
+            async with asyncio.timeout(DRAIN_S):
+                await self.services.workers.idle()
+        except TimeoutError:
+            log.info("some turns are still running; they go on at the next start")
+        await self._stack.aclose()
+
+    # -- starting ------------------------------------------------------------------------------
+
+    async def _start(self) -> None:
+        store = await self._open_store()
+        # Tasks end before the store closes; the store closes before the lock is released.
+        tasks = await self._stack.enter_async_context(Tasks())
+        session = await self._stack.enter_async_context(aiohttp.ClientSession())
+        settings = self._source.current
+        hub = Hub(settings, self._clock)
+        tools = ToolRegistry(
+            (
+                SessionsListTool(store, lambda: settings().keys, self._source.visibility),
+                SessionStatusTool(store, __version__),
+            )
+        )
+        self._source.offer_tools(tools.names())
+        turns: Turns
+
+        def emit(event: Any) -> None:
+            turns.observe(event)
+            hub.publish(event)
+
+        run_services = RunServices(
+            store, build_models(session), tools, ContextCache(store), self._clock, emit
+        )
+        lanes = Lanes(settings().lane_caps)
+        workers = Workers(run_services, settings, lanes, tasks.spawn, owner=self._ids.uuid())
+        turns = Turns(store, workers, settings, self._clock, self._ids, emit)
+        self.services = GatewayServices(
+            store=store,
+            turns=turns,
+            workers=workers,
+            hub=hub,
+            clock=self._clock,
+            ids=self._ids,
+            settings=settings,
+            models=self._source.model_rows,
+            check_model=self._source.check_model,
+            version=__version__,
+            database=str(self.database),
+            started_ms=self._clock.now_ms(),
+            spawn=tasks.spawn,
+        )
+        await self._listen()
+        self._recovered = await turns.recover()
+        tasks.spawn(self._server.tick_forever())
+        if self._loaded.exists:
+            tasks.spawn(self._watch_config())
+
+    @property
+    def database(self) -> Path:
+        return state_dir(self._env) / DATABASE_NAME
+
+    async def _open_store(self) -> Store:
+        url = self._loaded.config.store.url
+        if url is not None and not url.startswith("sqlite://"):
+            raise Unavailable("store.url: only SQLite is supported by this version; remove the setting")
+        busy_s = self._loaded.config.session.write_lock.acquire_timeout_ms / 1000
+        database = await SqliteDatabase.open(self.database, busy_timeout_s=busy_s)
+        store = Store(database)
+        self._stack.push_async_callback(store.close)
+        return store
+
+    async def _listen(self) -> None:
+        config = self._loaded.config
+        self._server = GatewayServer(self.services, self._server_settings(config))
+        runner = web.AppRunner(self._server.application(), access_log=None, shutdown_timeout=1.0)
+        await runner.setup()
+        self._stack.push_async_callback(runner.cleanup)
+        host = (
+            "127.0.0.1"
+            if config.gateway.bind == "loopback"
+            else (config.gateway.custom_bind_host or "0.0.0.0")
+        )
+        try:
+            site = web.TCPSite(runner, host, self._port, backlog=512)
+            await site.start()
+        except OSError as error:
+            raise Unavailable(
+                f"cannot listen on {host}:{self._port}: {error.strerror or error}. "
+                "Another program uses the port; choose one with --port."
+            ) from error
+        sockets = runner.addresses
+        self.port = int(sockets[0][1]) if sockets else self._port
+
+    def _server_settings(self, config: Config) -> ServerSettings:
+        auth = config.gateway.auth
+        mode = auth.mode or ("token" if auth.token or not auth.password else "password")
+        secret = auth.password if mode == "password" else auth.token
+        return ServerSettings(
+            auth_mode=mode,
+            secret_digest=digest_secret(secret) if secret else None,
+            port=self._port,
+            allowed_hosts=LOOPBACK_HOSTS | frozenset(name.lower() for name in config.gateway.allowed_hosts),
+            allowed_origins=frozenset(config.gateway.control_ui.allowed_origins),
+            config_path=str(self._loaded.path),
+            state_dir=str(state_dir(self._env)),
+        )
+
+    # -- living --------------------------------------------------------------------------------
+
+    async def _watch_config(self) -> None:
+        async def on_change(event: reload.ReloadEvent) -> None:
+            if isinstance(event, reload.Refused):
+                for problem in event.problems:
+                    log.error("config not applied: %s", problem)
+                return
+            log.info("config changed: %s", event.action.reason)
+            if event.action.apply:
+                self._source.replace(event.loaded.config)
+                self.services.workers.lanes.resize(self._source.current().lane_caps)
+
+        await reload.watch(self._loaded, self._env, on_change)
+
+    def announcement(self, config_created: bool) -> Announcement:
+        settings = self.services.settings()
+        target = settings.agent(settings.default_agent).default_model
+        return Announcement(
+            url=f"ws://127.0.0.1:{self.port}",
+            http_url=f"http://127.0.0.1:{self.port}",
+            config_path=str(self._loaded.path),
+            config_created=config_created,
+            database=str(self.database),
+            model=f"{target.provider}/{target.model}",
+            model_note=self._source.model_note(),
+            warnings=tuple(str(warning) for warning in self._loaded.warnings),
+            agents=tuple(sorted(settings.agents)),
+            resumed_runs=self._recovered[0],
+            woken_sessions=self._recovered[1],
+        )
+
+
+def run_gateway(
+    *,
+    port: int | None,
+    env: Mapping[str, str] | None = None,
+    announce: Callable[[Announcement], None] = lambda _announcement: None,
+) -> int:
+    """Run a gateway until SIGINT or SIGTERM. Returns the exit code; raises what prevents a start."""
+    environment = dict(os.environ) if env is None else env
+    os.umask(0o077)
+    ensured = ensure_token(config_path(environment), environment)
+
+    async def main() -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop.set)
+        async with Gateway(ensured.loaded, environment, port=port) as gateway:
+            announce(gateway.announcement(ensured.generated))
+            await stop.wait()
+
+    _run_fast(main())
+    return 0
+
+
+def _run_fast(main: Coroutine[Any, Any, None]) -> None:
+    """On uvloop where there is one: a third of the CPU per frame."""
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(main)
+    else:
+        uvloop.run(main)

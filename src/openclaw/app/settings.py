@@ -1,0 +1,180 @@
+"""From configuration to the values that engine and gateway read, made anew on every reload.
+
+Part of the composition root: it knows the configuration and the model catalogue,
+and nobody below knows either.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from openclaw.config import views
+from openclaw.config.models_section import ModelCostConfig
+from openclaw.config.schema import Config
+from openclaw.domain.entry import SessionEntry
+from openclaw.domain.toolpolicy import ToolStages, effective_tools
+from openclaw.domain.visibility import VisibilityPolicy
+from openclaw.engine.lanes import DEFAULT_CAPS
+from openclaw.engine.ports import ModelPrice, ModelTarget
+from openclaw.engine.settings import AgentSettings, EngineSettings
+from openclaw.errors import InvalidRequest
+from openclaw.gateway.services import ModelRow
+from openclaw.models.catalog import OFFLINE_REF, ModelInfo, ProviderInfo, resolve_target
+from openclaw.store.inbox import ResetRulesAt
+
+
+class SettingsSource:
+    """Holds the configuration in force. `current` is what everybody asks, on every turn."""
+
+    def __init__(self, config: Config, env: Mapping[str, str]) -> None:
+        self._env = env
+        self._config = config
+        self._zone = local_zone(env)
+        self._tools: tuple[str, ...] = ()
+        self._settings = self._build()
+
+    def current(self) -> EngineSettings:
+        return self._settings
+
+    def replace(self, config: Config) -> None:
+        self._config = config
+        self._settings = self._build()
+
+    def offer_tools(self, names: tuple[str, ...]) -> None:
+        self._tools = names
+        self._settings = self._build()
+
+    def visibility(self, agent_id: str) -> VisibilityPolicy:
+        return views.visibility_policy(self._config, agent_id)
+
+    # -- models --------------------------------------------------------------------------------
+
+    def check_model(self, name: str) -> str:
+        """The `provider/model` that a person named, by reference or alias; refused when there is none."""
+        ref = views.resolve_alias(self._config, name)
+        if "/" not in ref and ref != "offline":
+            known = [f"{row.provider}/{row.model}" for row in self.model_rows()]
+            raise InvalidRequest(f"Unknown model {name[:80]!r}. Known: {', '.join(known[:20])}")
+        target = resolve_target(ref, self._providers())
+        return f"{target.provider}/{target.model}"
+
+    def model_rows(self) -> tuple[ModelRow, ...]:
+        rows = [
+            ModelRow(
+                one.provider,
+                one.model.id,
+                one.model.name or one.model.id,
+                one.model.context_window or 200_000,
+                one.model.reasoning,
+            )
+            for one in views.provider_models(self._config)
+        ]
+        return (*rows, ModelRow("offline", "offline", "Offline (no model)", 200_000, False))
+
+    def model_note(self) -> str:
+        """Whose money a turn costs, or why nobody's."""
+        settings = self._settings
+        target = settings.agent(settings.default_agent).default_model
+        if target.api == "offline":
+            return "built in: answers by simple rules, costs nothing; configure a real one for real answers"
+        priced = target.price.input is not None
+        return f"calls {target.base_url} with your key" + ("" if priced else "; its price is not configured")
+
+    def _providers(self) -> dict[str, ProviderInfo]:
+        return {
+            name: ProviderInfo(
+                api=provider.api or "openai-completions",
+                base_url=provider.base_url or "",
+                api_key=provider.api_key or "",
+                models=tuple(
+                    ModelInfo(
+                        id=model.id,
+                        context_window=model.context_window,
+                        max_tokens=model.max_tokens,
+                        reasoning=model.reasoning,
+                        price=_price(model.cost),
+                    )
+                    for model in provider.models
+                ),
+            )
+            for name, provider in self._config.models.providers.items()
+        }
+
+    # -- agents --------------------------------------------------------------------------------
+
+    def _build(self) -> EngineSettings:
+        config = self._config
+        agents = {agent_id: self._agent(agent_id) for agent_id in views.agent_ids(config)}
+        return EngineSettings(
+            agents=agents,
+            default_agent=views.default_agent_id(config),
+            keys=views.key_settings(config),
+            resets=ResetRulesAt(views.reset_rules(config), self._zone),
+            reset_triggers=config.session.reset_triggers,
+            send_policy=views.send_policy(config),
+            queue=views.queue_config(config),
+            lane_caps={
+                "main": config.agents.defaults.max_concurrent,
+                "subagent": config.agents.defaults.subagents.max_concurrent or DEFAULT_CAPS["subagent"],
+                "cron": config.cron.max_concurrent_runs or DEFAULT_CAPS["cron"],
+            },
+        )
+
+    def _agent(self, agent_id: str) -> AgentSettings:
+        agent = views.agent(self._config, agent_id, self._env)
+        providers = self._providers()
+        default = resolve_target(agent.model.primary or OFFLINE_REF, providers)
+        stages = ToolStages(
+            global_rules=views.tool_rules(self._config),
+            agent=views.agent_tool_rules(self._config, agent_id),
+            provider=default.provider,
+            model=default.model,
+        )
+
+        def choose_model(entry: SessionEntry, asked: str | None) -> ModelTarget:
+            """The turn's own choice, then the session's, then the agent's."""
+            if asked is not None:
+                return resolve_target(asked, providers)
+            if entry.model_override and entry.provider_override:
+                try:
+                    return resolve_target(f"{entry.provider_override}/{entry.model_override}", providers)
+                except InvalidRequest:
+                    return default  # the override names a model that is no longer configured
+            return default
+
+        return AgentSettings(
+            agent_id=agent_id,
+            name=agent.name or agent_id,
+            workspace=str(agent.workspace),
+            timeout_s=float(agent.timeout_seconds),
+            tools=effective_tools(self._tools, stages).tools,
+            default_model=default,
+            choose_model=choose_model,
+        )
+
+
+def _price(cost: ModelCostConfig | None) -> ModelPrice:
+    if cost is None:
+        return ModelPrice()
+    return ModelPrice(cost.input, cost.output, cost.cache_read, cost.cache_write)
+
+
+def local_zone(env: Mapping[str, str]) -> ZoneInfo:
+    """The zone of the Gateway host (LIFE-2): TZ, else what /etc/localtime points at, else UTC."""
+    candidates = [env.get("TZ", "").lstrip(":")]
+    target = os.path.realpath("/etc/localtime")
+    if "zoneinfo/" in target:
+        candidates.append(target.split("zoneinfo/", 1)[1])
+    timezone_file = Path("/etc/timezone")
+    if timezone_file.is_file():
+        candidates.append(timezone_file.read_text(encoding="utf-8", errors="replace").strip())
+    for name in candidates:
+        if name:
+            try:
+                return ZoneInfo(name)
+            except (ZoneInfoNotFoundError, ValueError, OSError):
+                continue
+    return ZoneInfo("UTC")

@@ -1,0 +1,134 @@
+"""The powers that the engine is given: models, tools, time, ids, and a place for events.
+
+Narrow signatures only; implementations live in `models`, `engine.tools` and
+`app`. A model never raises for a provider's failure: failure is a final message
+with a stop reason (STYLE §2.5), so that the run loop has one path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from openclaw.domain.transcript import AssistantMessage, Message, UserBlock
+
+
+class ModelPrice(Struct, frozen=True):
+    """US dollars per million tokens; None where the price is unknown."""
+
+    input: float | None = None
+    output: float | None = None
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+
+class ModelTarget(Struct, frozen=True):
+    """One model as configured: where it is and what it can do."""
+
+    provider: str
+    model: str
+    api: str
+    base_url: str = ""
+    api_key: str = ""
+    context_window: int = 200_000
+    max_tokens: int = 8192
+    reasoning: bool = False
+    price: ModelPrice = ModelPrice()
+
+    def __repr__(self) -> str:
+        # A key must not reach a log by way of a traceback.
+        return f"ModelTarget({self.provider}/{self.model}, api={self.api!r})"
+
+
+class ToolSpec(Struct, frozen=True):
+    """What a model is told about a tool. `parameters` is a JSON Schema object."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+class ModelRequest(Struct, frozen=True):
+    target: ModelTarget
+    system: str
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    thinking: str | None = None
+    max_tokens: int | None = None
+    now_ms: int = 0
+
+
+class TextDelta(Struct, frozen=True):
+    text: str
+
+
+class ThinkingDelta(Struct, frozen=True):
+    text: str
+
+
+class ModelFailure(Struct, frozen=True):
+    """Why a call failed, for retries and messages. `status` is the HTTP status, 0 when there was none."""
+
+    kind: str
+    message: str
+    retryable: bool
+    status: int = 0
+    retry_after_s: float | None = None
+
+
+class ModelDone(Struct, frozen=True):
+    """The last event of every stream: the whole message; `failure` is set when it went wrong."""
+
+    message: AssistantMessage
+    failure: ModelFailure | None = None
+
+
+ModelEvent = TextDelta | ThinkingDelta | ModelDone
+
+
+class Model(Protocol):
+    """Streams one answer. Ends with exactly one ModelDone. Raises nothing but cancellation."""
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]: ...
+
+
+class ToolContext(Struct, frozen=True):
+    """Who calls a tool, on whose behalf. Explicit, never ambient (PITFALLS G4)."""
+
+    session_key: str
+    session_id: str
+    agent_id: str
+    run_id: str
+    tool_call_id: str
+    now_ms: int
+
+
+class ToolOutcome(Struct, frozen=True):
+    content: tuple[UserBlock, ...]
+    is_error: bool = False
+    details: dict[str, Any] | None = None
+
+
+class Tool(Protocol):
+    @property
+    def spec(self) -> ToolSpec: ...
+
+    async def call(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome: ...
+
+
+class Clock(Protocol):
+    def now_ms(self) -> int:
+        """UTC epoch milliseconds."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds, for durations only."""
+        ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class Ids(Protocol):
+    def uuid(self) -> str: ...

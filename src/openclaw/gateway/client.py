@@ -1,0 +1,103 @@
+"""One connected client: its socket, what it follows, and a bounded line of frames to send.
+
+A client that does not read is closed with a code that tells it to resync; frames
+are never dropped silently (PITFALLS H3).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from aiohttp import WSMsgType, web
+
+from openclaw.errors import Overloaded
+from openclaw.protocol.connection import Connection
+from openclaw.protocol.events import may_receive
+from openclaw.protocol.frames import PreparedEvent
+from openclaw.protocol.hello import MAX_BUFFERED_BYTES
+
+SLOW_CLIENT = 4008
+MAX_FOLLOWED = 1000
+
+
+class Client:
+    """The sending side of one socket. `send` never waits; `drain` is run as its own task."""
+
+    def __init__(self, connection: Connection, socket: web.WebSocketResponse) -> None:
+        self.connection = connection
+        self.follows_sessions = False
+        self.follows_messages: set[str] = set()
+        self._socket = socket
+        self._line: deque[bytes] = deque()
+        self._buffered = 0
+        self._more = asyncio.Event()
+        self._closing: tuple[int, str] | None = None
+        self.in_flight = 0
+        self._waits: set[asyncio.Task[None]] = set()
+
+    def send(self, frame: bytes) -> None:
+        if self._closing is not None:
+            return
+        self._buffered += len(frame)
+        if self._buffered > MAX_BUFFERED_BYTES:
+            self._line.clear()
+            self.close(SLOW_CLIENT, "too slow: reconnect and resync")
+            return
+        self._line.append(frame)
+        self._more.set()
+
+    def send_event(self, event: PreparedEvent) -> None:
+        self.send(self.connection.number(event))
+
+    def follow(self, session_key: str) -> None:
+        """Get the messages of a session. A client follows a bounded number of them."""
+        if len(self.follows_messages) >= MAX_FOLLOWED:
+            raise Overloaded(f"one connection follows at most {MAX_FOLLOWED} sessions; unsubscribe some")
+        self.follows_messages.add(session_key)
+
+    def close(self, code: int, reason: str) -> None:
+        """Close after what already stands in line."""
+        if self._closing is None:
+            self._closing = (code, reason)
+            self._more.set()
+
+    def wants(self, event: str, session_key: str | None, capability: str | None) -> bool:
+        """Whether this client gets an event: by scope, capability and what it follows."""
+        connection = self.connection
+        if not may_receive(event, connection.scopes, connection.caps, capability):
+            return False
+        if event == "sessions.changed":
+            return self.follows_sessions
+        if event == "session.message":
+            return self.follows_sessions or session_key in self.follows_messages
+        return True
+
+    def cancel_when_gone(self, task: asyncio.Task[None]) -> None:
+        """A task that only waits on this client's behalf."""
+        self._waits.add(task)
+        task.add_done_callback(self._waits.discard)
+
+    def leave(self) -> None:
+        """The socket is gone: nothing more is sent, and nobody waits for this client."""
+        self._closing = self._closing or (0, "")
+        self._line.clear()
+        for task in tuple(self._waits):
+            task.cancel()
+
+    async def drain(self) -> None:
+        """Send until the client is closed or gone."""
+        while True:
+            await self._more.wait()
+            self._more.clear()
+            while self._line:
+                frame = self._line.popleft()
+                self._buffered -= len(frame)
+                try:
+                    await self._socket.send_frame(frame, WSMsgType.TEXT)
+                except (ConnectionError, RuntimeError):
+                    return  # the peer is gone; the reading side notices and cleans up
+            if self._closing is not None:
+                code, reason = self._closing
+                await self._socket.close(code=code, message=reason.encode("utf-8"))
+                return

@@ -1,0 +1,1 @@
+"""Method handlers, one file per family; `table` lists them all."""

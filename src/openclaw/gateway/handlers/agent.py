@@ -1,0 +1,155 @@
+"""agent and agent.wait: run a turn and wait for it on the server (RPC-15 to RPC-17)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from openclaw.domain.entry import DeliveryContext
+from openclaw.domain.keys import format_key, main_session_key
+from openclaw.domain.transcript import Provenance, decode_message, text_of
+from openclaw.engine.turns import Incoming
+from openclaw.errors import InvalidRequest
+from openclaw.gateway.handlers.chat import message_text, refuse_attachments
+from openclaw.gateway.services import Caller, GatewayServices, Json, resolve_seed
+from openclaw.protocol import params, results
+from openclaw.store.records import RunRow, SessionSeed, UserInput
+
+LONGEST_WAIT_S = 3 * 24 * 3600.0
+
+
+async def run_agent(
+    services: GatewayServices, caller: Caller, asked: params.AgentParams
+) -> results.AgentAccepted:
+    """Answer twice: accepted once the input is on disk, and the result when the run has ended."""
+    refuse_attachments(asked.attachments)
+    text = message_text(asked.message)
+    seed = await _seed(services, caller, asked)
+    route = _route(asked)
+    body = UserInput(
+        text,
+        services.clock.now_ms(),
+        route=route,
+        provenance=_provenance(asked),
+        thinking=asked.thinking,
+        model=services.check_model(asked.model) if asked.model else None,
+        extra_system_prompt=asked.extra_system_prompt,
+        deliver=bool(asked.deliver and route),
+    )
+    receipt = await services.turns.accept(
+        Incoming(asked.idempotency_key, seed, "cli", "operator", body, timeout_s=asked.timeout or None)
+    )
+    services.spawn(_answer_when_done(services, caller, receipt.run_id))
+    return results.AgentAccepted(
+        run_id=receipt.run_id,
+        session_key=receipt.session_key,
+        agent_id=seed.agent_id,
+        status="accepted",
+        accepted_at=receipt.accepted_at,
+    )
+
+
+async def _seed(services: GatewayServices, caller: Caller, asked: params.AgentParams) -> SessionSeed:
+    if asked.session_key is not None:
+        return resolve_seed(services, asked.session_key, asked.agent_id, caller.channel)
+    if asked.session_id is not None:
+        row = await services.store.session_by_id(asked.session_id)
+        if row is None:
+            raise InvalidRequest(f"No session found: {asked.session_id}")
+        return resolve_seed(services, row.session_key, row.agent_id, caller.channel)
+    settings = services.settings()
+    agent_id = asked.agent_id or settings.default_agent
+    main = format_key(main_session_key(agent_id, settings.keys))
+    return resolve_seed(services, main, agent_id, caller.channel)
+
+
+def _route(asked: params.AgentParams) -> DeliveryContext | None:
+    channel, to = asked.reply_channel or asked.channel, asked.reply_to or asked.to
+    if channel is None or to is None:
+        return None
+    thread = None if asked.thread_id is None else str(asked.thread_id)
+    return DeliveryContext(channel, to, asked.reply_account_id or asked.account_id, thread)
+
+
+def _provenance(asked: params.AgentParams) -> Provenance | None:
+    given = asked.input_provenance
+    return None if given is None else Provenance(**msgspec.structs.asdict(given))
+
+
+async def _answer_when_done(services: GatewayServices, caller: Caller, run_id: str) -> None:
+    run = await services.turns.wait(run_id, LONGEST_WAIT_S)
+    if run is None:
+        caller.answer_later(results.AgentFinished(run_id=run_id, status="timeout", summary="timeout"))
+        return
+    text = await _reply_text(services, run)
+    if run.outcome == "ok":
+        caller.answer_later(
+            results.AgentFinished(
+                run_id=run_id, status="ok", summary="completed", result=await _result(services, run, text)
+            )
+        )
+        return
+    status: Literal["timeout", "error"] = "timeout" if run.outcome == "timeout" else "error"
+    summary = run.error or run.outcome or "error"
+    caller.answer_later(
+        results.AgentFinished(
+            run_id=run_id, status=status, summary=summary, result=await _result(services, run, text)
+        )
+    )
+
+
+async def _result(services: GatewayServices, run: RunRow, text: str) -> Json:
+    session = await services.store.session(run.session_key)
+    entry = session.entry if session else None
+    meta: Json = {
+        "durationMs": (run.ended_at or run.started_at) - run.started_at,
+        "aborted": run.outcome == "aborted",
+        "agentMeta": {
+            "sessionId": entry.session_id if entry else None,
+            "provider": entry.model_provider if entry else None,
+            "model": entry.model if entry else None,
+            "usage": {
+                "input": entry.input_tokens if entry else None,
+                "output": entry.output_tokens if entry else None,
+                "total": entry.total_tokens if entry else None,
+            },
+        },
+    }
+    if run.error:
+        meta["error"] = {"message": run.error}
+    return {"payloads": [{"text": text, "mediaUrl": None}] if text else [], "meta": meta}
+
+
+async def _reply_text(services: GatewayServices, run: RunRow) -> str:
+    if run.reply_seq is None:
+        return ""
+    entry = await services.store.entry(run.window_no, run.reply_seq)
+    return text_of(decode_message(entry.body)) if entry else ""
+
+
+async def wait_for_run(
+    services: GatewayServices, _caller: Caller, asked: params.AgentWaitParams
+) -> results.AgentWaited:
+    """An unknown run simply times out; a finished one answers at once, from its row (RPC-17)."""
+    run = await services.turns.wait(asked.run_id, asked.timeout_ms / 1000)
+    if run is None:
+        return results.AgentWaited(run_id=asked.run_id, status="timeout")
+    if run.outcome != "ok":
+        return results.AgentWaited(
+            run_id=asked.run_id,
+            status="error",
+            started_at=run.started_at,
+            ended_at=run.ended_at,
+            error=run.error,
+            stop_reason=run.stop_reason,
+        )
+    text = await _reply_text(services, run)
+    return results.AgentWaited(
+        run_id=asked.run_id,
+        status="ok",
+        started_at=run.started_at,
+        ended_at=run.ended_at,
+        stop_reason=run.stop_reason,
+        terminal_reply=results.TerminalReply(disposition="visible" if text else "silent", text=text),
+    )

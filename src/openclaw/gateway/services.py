@@ -1,0 +1,131 @@
+"""What handlers work with, and the questions that all of them ask.
+
+Explicit values: there is no global state, and a handler can be called in a test
+with a store, an engine and a caller of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from msgspec import Struct
+
+from openclaw.domain.groups import channel_of_client
+from openclaw.domain.keys import (
+    KeyShape,
+    SessionKey,
+    canonical_key,
+    channel_of_key,
+    chat_type_of_key,
+    format_key,
+    session_kind,
+)
+from openclaw.domain.lifecycle import session_type
+from openclaw.engine.ports import Clock, Ids
+from openclaw.engine.settings import EngineSettings
+from openclaw.engine.turns import Turns
+from openclaw.engine.workers import Workers
+from openclaw.errors import InvalidRequest
+from openclaw.gateway.client import Client
+from openclaw.gateway.hub import Hub
+from openclaw.store.records import SessionRow, SessionSeed
+from openclaw.store.store import Store
+
+Json = dict[str, Any]
+
+
+class ModelRow(Struct, frozen=True):
+    """A configured model as `models.list` shows it."""
+
+    provider: str
+    model: str
+    name: str
+    context_window: int
+    reasoning: bool
+    available: bool = True
+
+
+class GatewayServices(Struct, frozen=True):
+    """The parts of a running gateway."""
+
+    store: Store
+    turns: Turns
+    workers: Workers
+    hub: Hub
+    clock: Clock
+    ids: Ids
+    settings: Callable[[], EngineSettings]
+    models: Callable[[], tuple[ModelRow, ...]]
+    check_model: Callable[[str], str]
+    version: str
+    database: str
+    started_ms: int
+    spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+
+
+class Caller(Struct, frozen=True):
+    """Who asked, and under which request id a later answer goes."""
+
+    client: Client
+    request_id: str
+    had_params: bool
+    answer_later: Callable[[object], None]
+
+    @property
+    def channel(self) -> str:
+        """The channel of a session that is reached over RPC only (AMB-37)."""
+        info = self.client.connection.client
+        return channel_of_client(info.mode if info else None, info.id if info else None)
+
+
+def resolve_seed(
+    services: GatewayServices, key_text: str, agent_id: str | None, channel: str | None = None
+) -> SessionSeed:
+    """What a client typed as a key, as the session it means. Unknown agents are refused by name."""
+    settings = services.settings()
+    key = canonical_key(key_text, agent_id=agent_id or settings.default_agent, settings=settings.keys)
+    owner = key.agent_id or settings.default_agent
+    if owner not in settings.agents:
+        known = ", ".join(sorted(settings.agents))
+        raise InvalidRequest(f'unknown agent id "{owner[:64]}"; configured: {known}')
+    return seed_of(key, owner, settings, channel)
+
+
+def seed_of(key: SessionKey, agent_id: str, settings: EngineSettings, channel: str | None) -> SessionSeed:
+    """Read the key's shape once, for the row it creates (AMB-38)."""
+    text, chat_type = format_key(key), chat_type_of_key(key)
+    return SessionSeed(
+        text,
+        agent_id,
+        _kind(key, chat_type, settings),
+        session_type(key_text=text),
+        chat_type or "direct",
+        channel_of_key(key) or channel,
+    )
+
+
+def _kind(key: SessionKey, chat_type: Any, settings: EngineSettings) -> str:
+    special = {
+        KeyShape.cron_run: "cron-run",
+        KeyShape.global_: "global",
+        KeyShape.unknown: "unknown",
+    }
+    return special.get(key.shape) or session_kind(key, chat_type, settings.keys)
+
+
+async def find_session(services: GatewayServices, key_text: str, agent_id: str | None) -> SessionRow | None:
+    seed = resolve_seed(services, key_text, agent_id)
+    return await services.store.session(seed.session_key)
+
+
+def list_defaults(services: GatewayServices) -> Json:
+    """What a new session of the default agent would use."""
+    settings = services.settings()
+    target = settings.agent(settings.default_agent).default_model
+    return {
+        "modelProvider": target.provider,
+        "model": target.model,
+        "contextTokens": target.context_window,
+    }

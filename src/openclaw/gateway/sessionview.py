@@ -1,0 +1,89 @@
+"""Session rows and messages as clients see them, from what the store gave.
+
+One place decides what a row shows, so that lists, `describe` and change events
+never differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from openclaw.domain.display import project_message
+from openclaw.domain.keys import KeyShape, main_session_key, parse_key
+from openclaw.domain.titles import derive_title, preview
+from openclaw.engine.settings import EngineSettings
+from openclaw.protocol.rows import RowKind, client_message, session_row
+from openclaw.store.records import SessionRow, StoredEntry
+
+Json = dict[str, Any]
+_KINDS: dict[str, RowKind] = {"group": "group", "global": "global", "unknown": "unknown"}
+_BACKGROUND = {"cron", "cron-run", "hook", "node"}
+_decode = msgspec.json.Decoder().decode
+
+
+def row_for_client(
+    row: SessionRow,
+    settings: EngineSettings,
+    *,
+    now_ms: int,
+    active_run_ids: Sequence[str] = (),
+    titles: bool = False,
+    last_message: bool = False,
+    children: Sequence[str] = (),
+) -> Json:
+    """A session as the wire shows it. Titles and previews come from columns, never from a transcript."""
+    entry = row.entry
+    target = settings.agent(row.agent_id).choose_model(entry, None)
+    return session_row(
+        row.session_key,
+        row.agent_id,
+        entry,
+        kind=_KINDS.get(row.kind, "direct"),
+        is_main=is_main(row, settings),
+        snapshot_at=now_ms,
+        model_provider=target.provider,
+        model=target.model,
+        context_tokens=target.context_window,
+        active_run_ids=active_run_ids,
+        is_background=row.kind in _BACKGROUND,
+        unread=row.last_seq > row.read_seq,
+        derived_title=title_of(row, settings) if titles else None,
+        last_message_preview=preview(row.last_text) if last_message and row.last_text else None,
+        child_sessions=children,
+    )
+
+
+def is_main(row: SessionRow, settings: EngineSettings) -> bool:
+    key = parse_key(row.session_key, settings.keys)
+    return key.shape is KeyShape.main or key == main_session_key(row.agent_id, settings.keys)
+
+
+def title_of(row: SessionRow, settings: EngineSettings) -> str:
+    entry = row.entry
+    return derive_title(
+        display_name=entry.display_name or entry.label,
+        subject=entry.subject,
+        first_user_text=row.first_text,
+        session_id=entry.session_id,
+        updated_at_ms=entry.updated_at,
+        zone=settings.resets.zone,
+    )
+
+
+def message_for_client(entry: StoredEntry, *, max_chars: int = 8000) -> Json | None:
+    """A stored message in its display form; None when it is not for people's eyes (RPC-11)."""
+    shown = project_message(_decode(entry.body), max_chars=max_chars)
+    if shown is None:
+        return None
+    is_user = entry.role == "user"
+    return client_message(
+        shown,
+        entry_id=entry.entry_id,
+        seq=entry.seq,
+        run_id=None if is_user else entry.run_id,
+        idempotency_key=f"{entry.run_id}:user" if is_user and entry.run_id else None,
+        record_timestamp_ms=entry.created_at,
+    )

@@ -1,0 +1,190 @@
+"""The OpenAI chat-completions request: our messages in, the bytes of the HTTP body out. No I/O.
+
+The fields that never change come first and the messages last, so that the body
+of one call is a byte prefix of the next (LOOP-2). A sequence that a provider
+would refuse is encoded as it is; making it valid is `domain.context`'s work.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from openclaw.domain.doortext import clean_json
+from openclaw.domain.transcript import (
+    AssistantMessage,
+    ImageBlock,
+    Message,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultMessage,
+    UserBlock,
+)
+from openclaw.engine.ports import ModelRequest, ModelTarget, ToolSpec
+
+# Some thinking models refuse a replayed tool call without the thoughts that led to it; this field has them.
+REPLAYED_REASONING = "reasoning_content"
+_NO_OUTPUT = "(no output)"
+_IMAGE_BELOW = "(the image follows in the next message)"
+_NOT_IN_A_FUNCTION_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_MAX_FUNCTION_NAME = 64
+# Only words that every reasoning model on this wire accepts; "adaptive" leaves the choice to the provider.
+_EFFORTS = {
+    "minimal": "low",
+    "low": "low",
+    "medium": "medium",
+    "high": "high",
+    "xhigh": "high",
+    "max": "high",
+}
+_encode = msgspec.json.Encoder().encode
+
+
+def request_url(target: ModelTarget) -> str:
+    """Where to post. Accepts a base URL with or without the final path."""
+    base = target.base_url.strip().rstrip("/")
+    return base if base.endswith("/chat/completions") else base + "/chat/completions"
+
+
+def encode_request(request: ModelRequest) -> bytes:
+    """The JSON body. Lone surrogates that slipped through are replaced rather than fatal."""
+    body = _body_of(request)
+    try:
+        return _encode(body)
+    except UnicodeEncodeError:
+        return _encode(clean_json(body))
+
+
+def _body_of(request: ModelRequest) -> dict[str, Any]:
+    target = request.target
+    body: dict[str, Any] = {
+        "model": target.model,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        _max_tokens_field(target): request.max_tokens or target.max_tokens,
+    }
+    effort = _EFFORTS.get(request.thinking or "") if target.reasoning else None
+    if effort is not None:
+        body["reasoning_effort"] = effort
+    if request.tools:
+        body["tools"] = [_tool(spec) for spec in request.tools]
+    body["messages"] = _messages(request)
+    return body
+
+
+def _max_tokens_field(target: ModelTarget) -> str:
+    """OpenAI itself refuses the old name on its newer models; most others know only the old name."""
+    try:
+        host = urlsplit(target.base_url).hostname or ""
+    except ValueError:
+        host = ""
+    return "max_completion_tokens" if host == "api.openai.com" else "max_tokens"
+
+
+def _tool(spec: ToolSpec) -> dict[str, Any]:
+    function = {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
+    return {"type": "function", "function": function}
+
+
+def _messages(request: ModelRequest) -> list[dict[str, Any]]:
+    wire: list[dict[str, Any]] = []
+    if request.system:
+        wire.append({"role": "system", "content": request.system})
+    # A tool message carries text only; its images follow as a user message once the run of results is over.
+    images: list[dict[str, Any]] = []
+    for message in request.messages:
+        if isinstance(message, ToolResultMessage):
+            wire.append(_tool_result(message))
+            images += _tool_images(message)
+            continue
+        if images:
+            wire.append({"role": "user", "content": images})
+            images = []
+        wire.append(_plain_message(message, request.target))
+    if images:
+        wire.append({"role": "user", "content": images})
+    return wire
+
+
+def _plain_message(message: Message, target: ModelTarget) -> dict[str, Any]:
+    if isinstance(message, AssistantMessage):
+        return _assistant(message, target)
+    content = message.content
+    if isinstance(content, str):
+        return {"role": "user", "content": content}
+    if any(isinstance(block, ImageBlock) for block in content):
+        return {"role": "user", "content": [_part(block) for block in content if not _is_blank(block)]}
+    return {"role": "user", "content": _joined_text(content)}
+
+
+def _assistant(message: AssistantMessage, target: ModelTarget) -> dict[str, Any]:
+    texts = [block.text for block in message.content if isinstance(block, TextBlock)]
+    calls = [_tool_call(block) for block in message.content if isinstance(block, ToolCallBlock)]
+    text = "\n".join(texts)
+    wire: dict[str, Any] = {"role": "assistant", "content": text or (None if calls else "")}
+    if calls:
+        thoughts = _replayed_thoughts(message, target)
+        if thoughts:
+            wire[REPLAYED_REASONING] = thoughts
+        wire["tool_calls"] = calls
+    return wire
+
+
+def _replayed_thoughts(message: AssistantMessage, target: ModelTarget) -> str:
+    if (message.provider, message.model) != (target.provider, target.model):
+        return ""
+    return "".join(
+        block.thinking
+        for block in message.content
+        if isinstance(block, ThinkingBlock) and block.thinking_signature == REPLAYED_REASONING
+    )
+
+
+def _tool_call(block: ToolCallBlock) -> dict[str, Any]:
+    # A name that a model invented may hold characters which the provider refuses in every later turn.
+    name = _NOT_IN_A_FUNCTION_NAME.sub("_", block.name[:_MAX_FUNCTION_NAME]) or "unnamed"
+    return {
+        "id": block.id,
+        "type": "function",
+        "function": {"name": name, "arguments": _encode_arguments(block.arguments)},
+    }
+
+
+def _encode_arguments(arguments: dict[str, Any]) -> str:
+    try:
+        return _encode(arguments).decode()
+    except UnicodeEncodeError:
+        return _encode(clean_json(arguments)).decode()
+
+
+def _tool_result(message: ToolResultMessage) -> dict[str, Any]:
+    text = _joined_text(message.content)
+    if not text:
+        has_image = any(isinstance(block, ImageBlock) for block in message.content)
+        text = _IMAGE_BELOW if has_image else _NO_OUTPUT
+    return {"role": "tool", "tool_call_id": message.tool_call_id, "content": text}
+
+
+def _tool_images(message: ToolResultMessage) -> list[dict[str, Any]]:
+    images = [_part(block) for block in message.content if isinstance(block, ImageBlock)]
+    if not images:
+        return []
+    return [{"type": "text", "text": f"Image from the tool {message.tool_name}:"}, *images]
+
+
+def _part(block: UserBlock) -> dict[str, Any]:
+    if isinstance(block, TextBlock):
+        return {"type": "text", "text": block.text}
+    return {"type": "image_url", "image_url": {"url": f"data:{block.mime_type};base64,{block.data}"}}
+
+
+def _is_blank(block: UserBlock) -> bool:
+    return isinstance(block, TextBlock) and not block.text.strip()
+
+
+def _joined_text(blocks: tuple[UserBlock, ...]) -> str:
+    return "\n".join(block.text for block in blocks if isinstance(block, TextBlock))

@@ -1,0 +1,282 @@
+-- The one schema baseline (DB-11). Times are epoch milliseconds, `*_seq` counts inside one window.
+-- Constraints here are the ones that remove whole classes of bugs; the verbs rely on them.
+
+CREATE TABLE meta (
+  name  TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- How many sessions there are, kept by the verbs, so that no list ever counts rows.
+CREATE TABLE counters (
+  agent_id TEXT NOT NULL,
+  archived INTEGER NOT NULL CHECK (archived IN (0, 1)),
+  sessions INTEGER NOT NULL CHECK (sessions >= 0),
+  PRIMARY KEY (agent_id, archived)
+) WITHOUT ROWID;
+
+-- One row per session key: what lists, filters and routing read as typed columns, the rest in `more`.
+CREATE TABLE sessions (
+  session_no          INTEGER PRIMARY KEY,
+  session_key         TEXT NOT NULL UNIQUE,
+  agent_id            TEXT NOT NULL,
+  kind                TEXT NOT NULL,
+  session_type        TEXT NOT NULL CHECK (session_type IN ('direct', 'group', 'thread')),
+  window_no           INTEGER NOT NULL REFERENCES windows (window_no) DEFERRABLE INITIALLY DEFERRED,
+  session_id          TEXT NOT NULL,
+  id_salt             INTEGER NOT NULL,
+  version             INTEGER NOT NULL,
+  last_seq            INTEGER NOT NULL,
+  message_count       INTEGER NOT NULL,
+  read_seq            INTEGER NOT NULL,
+  first_text          TEXT,
+  last_text           TEXT,
+  created_at          INTEGER NOT NULL,
+  updated_at          INTEGER NOT NULL,
+  session_started_at  INTEGER,
+  last_interaction_at INTEGER,
+  archived_at         INTEGER,
+  pinned_at           INTEGER,
+  chat_type           TEXT,
+  channel             TEXT,
+  label               TEXT,
+  display_name        TEXT,
+  subject             TEXT,
+  spawned_by          TEXT,
+  parent_session_key  TEXT,
+  route_channel       TEXT,
+  route_to            TEXT,
+  route_account       TEXT,
+  route_thread        TEXT,
+  send_policy         TEXT,
+  status              TEXT,
+  last_run_id         TEXT,
+  started_at          INTEGER,
+  ended_at            INTEGER,
+  runtime_ms          INTEGER,
+  system_sent         INTEGER NOT NULL,
+  aborted_last_run    INTEGER NOT NULL,
+  model_provider      TEXT,
+  model               TEXT,
+  input_tokens        INTEGER,
+  output_tokens       INTEGER,
+  total_tokens        INTEGER,
+  total_tokens_fresh  INTEGER,
+  context_tokens      INTEGER,
+  cache_read          INTEGER,
+  cache_write         INTEGER,
+  estimated_cost_usd  REAL,
+  more                BLOB NOT NULL
+);
+-- The only index that every message moves: lists over all agents merge one range per agent.
+CREATE INDEX sessions_recent ON sessions (agent_id, updated_at DESC, session_no DESC);
+CREATE UNIQUE INDEX sessions_label ON sessions (agent_id, label) WHERE label IS NOT NULL;
+CREATE UNIQUE INDEX sessions_window ON sessions (window_no);
+CREATE INDEX sessions_spawned_by ON sessions (spawned_by) WHERE spawned_by IS NOT NULL;
+CREATE INDEX sessions_parent ON sessions (parent_session_key) WHERE parent_session_key IS NOT NULL;
+
+-- One row per session id ever. A reset ends one and starts the next; a fork points at its base.
+CREATE TABLE windows (
+  window_no       INTEGER PRIMARY KEY,
+  session_id      TEXT NOT NULL UNIQUE,
+  session_key     TEXT NOT NULL,
+  previous_no     INTEGER,
+  base_no         INTEGER,
+  base_seq        INTEGER NOT NULL DEFAULT 0,
+  id_salt         INTEGER NOT NULL,
+  reason          TEXT NOT NULL,
+  started_at      INTEGER NOT NULL,
+  ended_at        INTEGER,
+  end_reason      TEXT
+);
+CREATE INDEX windows_key ON windows (session_key, window_no);
+
+-- The transcript: append-only, dense `seq`, clustered so that a page of history is one range read.
+CREATE TABLE entries (
+  window_no  INTEGER NOT NULL REFERENCES windows (window_no),
+  seq        INTEGER NOT NULL CHECK (seq >= 1),
+  entry_id   TEXT NOT NULL,
+  parent_seq INTEGER,
+  type       TEXT NOT NULL,
+  role       TEXT,
+  provenance TEXT,
+  audience   TEXT NOT NULL CHECK (audience IN ('people', 'model', 'internal')),
+  run_id     TEXT,
+  created_at INTEGER NOT NULL,
+  body       BLOB,
+  blob_hash  TEXT REFERENCES blobs (hash),
+  PRIMARY KEY (window_no, seq),
+  CHECK ((body IS NULL) <> (blob_hash IS NULL))
+) WITHOUT ROWID;
+
+-- Bodies over 64 KiB, once each, counted.
+CREATE TABLE blobs (
+  hash  TEXT PRIMARY KEY,
+  refs  INTEGER NOT NULL CHECK (refs >= 0),
+  body  BLOB NOT NULL
+) WITHOUT ROWID;
+
+-- Where messages come from and replies go to; `peer_id` is byte-exact (DB-9).
+CREATE TABLE conversations (
+  conversation_no INTEGER PRIMARY KEY,
+  channel         TEXT NOT NULL,
+  account_id      TEXT NOT NULL,
+  peer_kind       TEXT NOT NULL CHECK (peer_kind IN ('direct', 'group', 'channel')),
+  peer_id         TEXT NOT NULL,
+  thread_id       TEXT NOT NULL,
+  label           TEXT,
+  delivery_to     TEXT,
+  created_at      INTEGER NOT NULL,
+  updated_at      INTEGER NOT NULL,
+  UNIQUE (channel, account_id, peer_kind, peer_id, thread_id)
+);
+CREATE TABLE session_conversations (
+  session_key     TEXT NOT NULL,
+  conversation_no INTEGER NOT NULL REFERENCES conversations (conversation_no),
+  first_at        INTEGER NOT NULL,
+  last_at         INTEGER NOT NULL,
+  PRIMARY KEY (session_key, conversation_no)
+) WITHOUT ROWID;
+
+-- Accepted inputs. `admission` is the one order; `run_id` is the idempotency key and the cancel handle.
+CREATE TABLE inbox (
+  admission   INTEGER PRIMARY KEY AUTOINCREMENT,
+  run_id      TEXT NOT NULL UNIQUE,
+  session_key TEXT NOT NULL,
+  fingerprint TEXT NOT NULL,
+  source      TEXT NOT NULL,
+  principal   TEXT NOT NULL,
+  human       INTEGER NOT NULL,
+  channel     TEXT,
+  account_id  TEXT,
+  peer_id     TEXT,
+  external_id TEXT,
+  body        BLOB NOT NULL,
+  state       TEXT NOT NULL CHECK (state IN ('queued', 'consumed', 'cancelled')),
+  consumed_by TEXT,
+  accepted_at INTEGER NOT NULL,
+  expires_at  INTEGER,
+  CHECK ((state = 'consumed') = (consumed_by IS NOT NULL))
+);
+CREATE UNIQUE INDEX inbox_external ON inbox (channel, account_id, peer_id, external_id)
+  WHERE external_id IS NOT NULL;
+CREATE INDEX inbox_waiting ON inbox (session_key, admission) WHERE state = 'queued';
+
+-- One execution of the agent loop. At most one is active per session; `fence` grows with every owner.
+CREATE TABLE runs (
+  run_id        TEXT PRIMARY KEY,
+  session_key   TEXT NOT NULL,
+  agent_id      TEXT NOT NULL,
+  window_no     INTEGER NOT NULL,
+  kind          TEXT NOT NULL,
+  lane          TEXT NOT NULL,
+  state         TEXT NOT NULL CHECK (state IN ('active', 'ended')),
+  outcome       TEXT CHECK (outcome IN ('ok', 'error', 'aborted', 'timeout', 'interrupted')),
+  stop_reason   TEXT,
+  error         TEXT,
+  owner         TEXT NOT NULL,
+  fence         INTEGER NOT NULL,
+  resumes       INTEGER NOT NULL,
+  started_at    INTEGER NOT NULL,
+  last_progress INTEGER NOT NULL,
+  deadline      INTEGER,
+  ended_at      INTEGER,
+  reply_seq     INTEGER,
+  CHECK ((state = 'ended') = (outcome IS NOT NULL))
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX runs_active ON runs (session_key) WHERE state = 'active';
+
+-- Sub-agents, and what a yielded or waiting session waits for.
+CREATE TABLE spawns (
+  child_run_id  TEXT PRIMARY KEY,
+  parent_key    TEXT NOT NULL,
+  child_key     TEXT NOT NULL UNIQUE,
+  parent_run_id TEXT NOT NULL,
+  tool_call_id  TEXT NOT NULL,
+  state         TEXT NOT NULL CHECK (state IN ('active', 'settled')),
+  body          BLOB NOT NULL,
+  created_at    INTEGER NOT NULL,
+  settled_at    INTEGER,
+  UNIQUE (parent_key, child_run_id),
+  UNIQUE (parent_run_id, tool_call_id)
+) WITHOUT ROWID;
+CREATE TABLE waits (
+  session_key TEXT NOT NULL,
+  target      TEXT NOT NULL,
+  created_at  INTEGER NOT NULL,
+  deadline    INTEGER,
+  PRIMARY KEY (session_key, target)
+) WITHOUT ROWID;
+
+-- Deliveries. `unknown` is never sent again blindly; an expired one is `failed` and visible.
+CREATE TABLE outbox (
+  delivery_no     INTEGER PRIMARY KEY,
+  idempotency_key TEXT NOT NULL UNIQUE,
+  session_key     TEXT NOT NULL,
+  run_id          TEXT,
+  channel         TEXT NOT NULL,
+  target          TEXT NOT NULL,
+  account_id      TEXT,
+  thread_id       TEXT,
+  body            BLOB NOT NULL,
+  state           TEXT NOT NULL CHECK (state IN ('prepared', 'sending', 'sent', 'unknown', 'failed')),
+  attempts        INTEGER NOT NULL,
+  error           TEXT,
+  created_at      INTEGER NOT NULL,
+  updated_at      INTEGER NOT NULL,
+  expires_at      INTEGER NOT NULL
+);
+CREATE INDEX outbox_due ON outbox (channel, delivery_no) WHERE state IN ('prepared', 'sending');
+
+-- One row per provider call; budget reservations are rows too. Outlives its session.
+CREATE TABLE usage (
+  usage_no       INTEGER PRIMARY KEY,
+  call_id        TEXT NOT NULL UNIQUE,
+  state          TEXT NOT NULL CHECK (state IN ('reserved', 'settled')),
+  session_key    TEXT NOT NULL,
+  agent_id       TEXT NOT NULL,
+  run_id         TEXT NOT NULL,
+  provider       TEXT NOT NULL,
+  model          TEXT NOT NULL,
+  at             INTEGER NOT NULL,
+  input          INTEGER,
+  output         INTEGER,
+  cache_read     INTEGER,
+  cache_write    INTEGER,
+  cost_usd       REAL
+);
+CREATE INDEX usage_session ON usage (session_key, at);
+
+-- Full text over what people and models said. A message puts its words into `search_pending` in its own
+-- commit; every so many are folded into the index together, because an index that is written at every
+-- commit costs more than the message. A search reads both.
+CREATE TABLE search_pending (
+  search_no INTEGER PRIMARY KEY,
+  window_no INTEGER NOT NULL,
+  seq       INTEGER NOT NULL,
+  words     TEXT NOT NULL
+);
+CREATE TABLE search_rows (
+  search_no INTEGER PRIMARY KEY,
+  window_no INTEGER NOT NULL,
+  seq       INTEGER NOT NULL
+);
+CREATE VIRTUAL TABLE search USING fts5 (words, content = '', columnsize = 0, tokenize = "unicode61 remove_diacritics 0 categories 'L* N* Co M*'");
+
+-- Scheduled jobs and paired devices (token hashes only).
+CREATE TABLE jobs (
+  job_id     TEXT PRIMARY KEY,
+  agent_id   TEXT NOT NULL,
+  enabled    INTEGER NOT NULL CHECK (enabled IN (0, 1)),
+  next_at    INTEGER,
+  body       BLOB NOT NULL,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE devices (
+  device_id  TEXT PRIMARY KEY,
+  public_key TEXT NOT NULL,
+  token_hash TEXT UNIQUE,
+  body       BLOB NOT NULL,
+  created_at INTEGER NOT NULL,
+  revoked_at INTEGER
+) WITHOUT ROWID;

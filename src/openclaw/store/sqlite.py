@@ -1,0 +1,363 @@
+"""The SQLite driver: one writer thread with group commit, a few reader threads.
+
+The writer takes every unit that waits, runs them in one `BEGIN IMMEDIATE` with a
+savepoint each, commits once with `synchronous=FULL`, and only then answers. That
+is what makes durability cheap. Two things can go wrong in a batch, and both are
+handled here and nowhere else:
+
+- a unit fails: its savepoint is rolled back, the others go on;
+- an error takes the whole transaction with it (an interrupt, a full disk, an I/O
+  error): the other units run again, each in a transaction of its own.
+
+Nothing here runs on the event loop but handing over and resolving futures.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import time
+from collections import deque
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, Generic
+
+import apsw
+
+from openclaw.errors import StoreBusy, StoreClosed
+from openclaw.store.database import Priority, Result, Row, Unit
+from openclaw.store.lockfile import OwnerLock
+from openclaw.store.sqlite_file import (
+    connect_reader,
+    connect_writer,
+    ensure_schema,
+    prepare_directory,
+    translate,
+)
+
+MAX_BATCH = 256
+MAX_WAITING = 2048
+CHECKPOINT_PAGES = 1000
+SWITCH_INTERVAL_S = 0.0005  # a busy event loop must not starve the writer of the GIL
+
+
+class _Call(Generic[Result]):
+    """A unit on its way through a thread, and the future that waits for it."""
+
+    __slots__ = ("background", "error", "future", "result", "unit")
+
+    def __init__(self, unit: Unit[Result], future: asyncio.Future[Result], background: bool = False) -> None:
+        self.unit = unit
+        self.future = future
+        self.background = background
+        self.result: Result | None = None
+        self.error: Exception | None = None
+
+
+class SqliteTransaction:
+    """The Transaction port over one connection, used by one thread."""
+
+    __slots__ = ("_cursor",)
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._cursor = connection.cursor()
+
+    def rows(self, sql: str, params: Row = ()) -> list[Row]:
+        return self._cursor.execute(sql, params).fetchall()
+
+    def row(self, sql: str, params: Row = ()) -> Row | None:
+        found = self._cursor.execute(sql, params).fetchall()
+        return found[0] if found else None
+
+    def run(self, sql: str, params: Row = ()) -> None:
+        self._cursor.execute(sql, params).fetchall()
+
+
+class SqliteDatabase:
+    """Owns one database file for the life of the process. Create with `open`."""
+
+    def __init__(
+        self,
+        name: str,
+        lock: OwnerLock | None,
+        writer: apsw.Connection,
+        readers: list[apsw.Connection],
+        *,
+        busy_timeout_s: float = 60.0,
+        unit_budget_s: float = 10.0,
+    ) -> None:
+        self.name = name
+        self._lock = lock
+        self._connection = writer
+        self._readers = readers
+        self._busy_timeout_s = busy_timeout_s
+        self._unit_budget_s = unit_budget_s
+        self._loop = asyncio.get_running_loop()
+        self._work: SimpleQueue[_Call[Any] | None] = SimpleQueue()
+        self._queries: SimpleQueue[_Call[Any] | None] = SimpleQueue()
+        self._slots = asyncio.Semaphore(MAX_WAITING)
+        self._closing = False
+        self._wal_pages = 0
+        self._deadline = 0.0
+        writer.set_wal_hook(self._note_wal)
+        writer.set_progress_handler(self._over_budget, 20_000)
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
+        self._threads = [threading.Thread(target=self._write_forever, name="store-writer", daemon=True)]
+        self._threads += [
+            threading.Thread(target=self._read_forever, args=(reader,), name=f"store-reader-{n}", daemon=True)
+            for n, reader in enumerate(readers)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    # -- opening and closing -------------------------------------------------------------------
+
+    @classmethod
+    async def open(cls, path: Path, *, readers: int = 2, **options: Any) -> SqliteDatabase:
+        """Take the owner lock, check or create the file, start the threads. Constant time (PITFALLS A11)."""
+
+        def connect() -> tuple[OwnerLock, apsw.Connection, list[apsw.Connection]]:
+            if not path.parent.is_dir():
+                prepare_directory(path)
+            lock = OwnerLock(path)
+            lock.take()
+            try:
+                prepare_directory(path)
+                writer = connect_writer(str(path))
+                ensure_schema(writer, str(path))
+                return lock, writer, [connect_reader(str(path)) for _ in range(readers)]
+            except BaseException:
+                lock.release()
+                raise
+
+        lock, writer, connections = await asyncio.to_thread(connect)
+        return cls(str(path), lock, writer, connections, **options)
+
+    @classmethod
+    async def open_memory(cls, name: str, *, readers: int = 2, **options: Any) -> SqliteDatabase:
+        """A private database in shared memory: nothing on disk, gone when closed."""
+        uri = f"file:/{name}?vfs=memdb"
+        writer = apsw.Connection(
+            uri, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
+        )
+        writer.execute("PRAGMA foreign_keys = ON").fetchall()
+        ensure_schema(writer, uri)
+        return cls(uri, None, writer, [connect_reader(uri) for _ in range(readers)], **options)
+
+    async def close(self) -> None:
+        """Finish what waits, fold the log into the file, release the lock."""
+        if self._closing:
+            return
+        self._closing = True
+        self._work.put(None)
+        for _ in self._readers:
+            self._queries.put(None)
+        await asyncio.to_thread(self._join)
+
+    def _join(self) -> None:
+        for thread in self._threads:
+            thread.join()
+        for reader in self._readers:
+            reader.close()
+        self._connection.close()
+        if self._lock is not None:
+            self._lock.release()
+
+    # -- the port ------------------------------------------------------------------------------
+
+    async def write(self, unit: Unit[Result], priority: Priority = Priority.USER) -> Result:
+        await self._take_slot()
+        try:
+            future: asyncio.Future[Result] = self._loop.create_future()
+            self._work.put(_Call(unit, future, priority is Priority.BACKGROUND))
+            return await future
+        finally:
+            self._slots.release()
+
+    async def read(self, query: Unit[Result]) -> Result:
+        await self._take_slot()
+        try:
+            future: asyncio.Future[Result] = self._loop.create_future()
+            self._queries.put(_Call(query, future))
+            return await future
+        finally:
+            self._slots.release()
+
+    async def _take_slot(self) -> None:
+        if self._closing:
+            raise StoreClosed()
+        if not self._slots.locked():
+            await self._slots.acquire()
+            return
+        try:
+            await asyncio.wait_for(self._slots.acquire(), self._busy_timeout_s)
+        except TimeoutError:
+            raise StoreBusy() from None
+        if self._closing:
+            self._slots.release()
+            raise StoreClosed()
+
+    # -- the writer thread ---------------------------------------------------------------------
+
+    def _write_forever(self) -> None:
+        transaction = SqliteTransaction(self._connection)
+        background: deque[_Call[Any]] = deque()
+        closing = False
+        while not closing:
+            batch, closing = self._take_batch(wait=not background)
+            background.extend(call for call in batch if call.background)
+            units = [call for call in batch if not call.background]
+            if not units and background:
+                units = [background.popleft()]
+            self._run_batch(transaction, units)
+            self._resolve(units)
+            self._checkpoint()
+        for call in background:
+            call.error = StoreClosed()
+        self._resolve(list(background))
+        self._checkpoint(everything=True)
+
+    def _take_batch(self, wait: bool) -> tuple[list[_Call[Any]], bool]:
+        """What waits now, and whether the end has come."""
+        batch: list[_Call[Any]] = []
+        try:
+            while len(batch) < MAX_BATCH:
+                call = self._work.get(block=wait and not batch)
+                if call is None:
+                    return batch, True
+                batch.append(call)
+        except Empty:
+            pass
+        return batch, False
+
+    def _run_batch(self, transaction: SqliteTransaction, batch: list[_Call[Any]]) -> None:
+        """Run all units in one commit; fall back to one by one when the transaction was lost."""
+        if len(batch) <= 1:
+            for call in batch:
+                self._run_alone(transaction, call)
+            return
+        try:
+            transaction.run("BEGIN IMMEDIATE")
+        except apsw.Error as error:
+            for call in batch:
+                call.error = translate(error, self.name)
+            return
+        for position, call in enumerate(batch):
+            if not self._run_in_savepoint(transaction, call):
+                # The whole transaction is gone, savepoints included: what ran before ran for nothing.
+                for other in batch[:position] + batch[position + 1 :]:
+                    other.result = other.error = None
+                    self._run_alone(transaction, other)
+                return
+        self._commit(transaction, [call for call in batch if call.error is None])
+
+    def _run_in_savepoint(self, transaction: SqliteTransaction, call: _Call[Any]) -> bool:
+        """Run one unit of a batch. False when it took the transaction with it."""
+        try:
+            transaction.run("SAVEPOINT unit")
+            self._deadline = time.monotonic() + self._unit_budget_s
+            call.result = call.unit(transaction)
+            self._deadline = 0.0
+            transaction.run("RELEASE unit")
+            return True
+        except Exception as error:
+            self._deadline = 0.0
+            call.error = self._explain(error)
+            if not self._connection.in_transaction:
+                return False
+            transaction.run("ROLLBACK TO unit")
+            transaction.run("RELEASE unit")
+            return True
+
+    def _run_alone(self, transaction: SqliteTransaction, call: _Call[Any]) -> None:
+        try:
+            transaction.run("BEGIN IMMEDIATE")
+            self._deadline = time.monotonic() + self._unit_budget_s
+            call.result = call.unit(transaction)
+        except Exception as error:
+            call.error = self._explain(error)
+            self._roll_back()
+            return
+        finally:
+            self._deadline = 0.0
+        self._commit(transaction, [call])
+
+    def _commit(self, transaction: SqliteTransaction, batch: list[_Call[Any]]) -> None:
+        """A failed commit fails every caller of the batch: nobody is told that it is safe."""
+        try:
+            transaction.run("COMMIT")
+        except apsw.Error as error:
+            self._roll_back()
+            for call in batch:
+                call.result = None
+                call.error = translate(error, self.name)
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK").fetchall()
+
+    def _explain(self, error: Exception) -> Exception:
+        if isinstance(error, apsw.InterruptError):
+            return StoreBusy(f"a write took longer than {self._unit_budget_s:g} s and was rolled back")
+        if isinstance(error, apsw.Error):
+            return translate(error, self.name)
+        return error
+
+    def _over_budget(self) -> bool:
+        return self._deadline != 0.0 and time.monotonic() > self._deadline
+
+    def _note_wal(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+        self._wal_pages = pages
+        return apsw.SQLITE_OK
+
+    def _checkpoint(self, everything: bool = False) -> None:
+        if self._wal_pages < CHECKPOINT_PAGES and not everything:
+            return
+        mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if everything else apsw.SQLITE_CHECKPOINT_PASSIVE
+        try:
+            self._connection.wal_checkpoint(mode=mode)
+            self._wal_pages = 0
+        except apsw.Error:
+            # The log keeps everything; the next batch tries again.
+            return
+
+    # -- the reader threads --------------------------------------------------------------------
+
+    def _read_forever(self, connection: apsw.Connection) -> None:
+        transaction = SqliteTransaction(connection)
+        deadline = 0.0
+        connection.set_progress_handler(lambda: deadline != 0.0 and time.monotonic() > deadline, 20_000)
+        while (call := self._queries.get()) is not None:
+            try:
+                deadline = time.monotonic() + self._unit_budget_s
+                transaction.run("BEGIN")
+                call.result = call.unit(transaction)
+            except Exception as error:
+                call.error = self._explain(error)
+            finally:
+                deadline = 0.0
+                if connection.in_transaction:
+                    transaction.run("ROLLBACK")
+            self._resolve([call])
+
+    # -- answers -------------------------------------------------------------------------------
+
+    def _resolve(self, calls: list[_Call[Any]]) -> None:
+        if not calls:
+            return
+        try:
+            self._loop.call_soon_threadsafe(_settle, calls)
+        except RuntimeError:
+            # The loop is gone: nobody is left to tell. What was committed stays committed.
+            return
+
+
+def _settle(calls: list[_Call[Any]]) -> None:
+    for call in calls:
+        if call.future.done():
+            continue
+        if call.error is None:
+            call.future.set_result(call.result)
+        else:
+            call.future.set_exception(call.error)

@@ -1,0 +1,136 @@
+"""Opening a SQLite database file: who owns it, what it is, and with which settings.
+
+Everything that can be wrong with the file is found here, before the first unit
+runs, and told in one sentence with the way out. A file that is not understood is
+never written to (PITFALLS A9).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from openclaw.errors import StoreCorrupt, StoreError, StoreFull, StoreReadOnly, StoreTooNew
+from openclaw.store.database import ConstraintViolated
+from openclaw.store.statements import read_sql
+
+SCHEMA_VERSION = 1
+APPLICATION_ID = 0x4F434C57  # "OCLW", so that a foreign database is recognised
+SAFE_SQLITE = 3_051_003  # the release that fixed the WAL-reset corruption (PITFALLS A4)
+
+
+def prepare_directory(database: Path) -> None:
+    """Create the state directory (0700) and the empty file (0600) before any connection exists."""
+    try:
+        if not database.parent.is_dir():
+            database.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+        os.close(os.open(database, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise StoreReadOnly(
+            f"cannot write to the state directory {database.parent}: {error.strerror}. "
+            "Make it writable or set OPENCLAW_STATE_DIR.",
+            path=str(database.parent),
+        ) from error
+
+
+def connect_writer(database: str) -> apsw.Connection:
+    """The only connection that writes and checkpoints."""
+    with translated(database):
+        connection = apsw.Connection(database, statementcachesize=256)
+        _pragma(connection, "journal_mode = WAL")
+        _pragma(connection, "synchronous = FULL")
+        _pragma(connection, "foreign_keys = ON")
+        _pragma(connection, "secure_delete = ON")
+        _pragma(connection, "busy_timeout = 5000")
+        _pragma(connection, "cache_size = -65536")
+        _pragma(connection, "temp_store = MEMORY")
+        # Checkpoints run between batches, never inside somebody's commit.
+        connection.wal_autocheckpoint(0)
+        _pragma(connection, f"journal_size_limit = {16 << 20}")
+        return connection
+
+
+def connect_reader(database: str) -> apsw.Connection:
+    with translated(database):
+        connection = apsw.Connection(database, flags=_READER_FLAGS, statementcachesize=256)
+        _pragma(connection, "query_only = ON")
+        _pragma(connection, "busy_timeout = 5000")
+        _pragma(connection, "cache_size = -32768")
+        connection.wal_autocheckpoint(0)
+        return connection
+
+
+_READER_FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
+
+
+def ensure_schema(connection: apsw.Connection, database: str) -> None:
+    """Create the baseline in an empty file; recognise our own; refuse everything else untouched."""
+    with translated(database):
+        version = _number(connection, "user_version")
+        application = _number(connection, "application_id")
+        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()[0][0]
+        if version == 0 and tables == 0:
+            _create(connection)
+            return
+    if application != APPLICATION_ID:
+        raise StoreCorrupt(
+            f"{database} is a SQLite database of another program. It was not changed. "
+            "Move it away or set OPENCLAW_STATE_DIR.",
+            path=database,
+        )
+    if version > SCHEMA_VERSION:
+        raise StoreTooNew(
+            f"{database} has schema {version}, this openclaw understands {SCHEMA_VERSION}. "
+            "Upgrade openclaw; nothing was changed.",
+            path=database,
+        )
+
+
+def _create(connection: apsw.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE").fetchall()
+    connection.execute(read_sql("schema.sql")).fetchall()
+    connection.execute("INSERT INTO search (search, rank) VALUES ('secure-delete', 1)").fetchall()
+    _pragma(connection, f"application_id = {APPLICATION_ID}")
+    _pragma(connection, f"user_version = {SCHEMA_VERSION}")
+    connection.execute("COMMIT").fetchall()
+
+
+def _pragma(connection: apsw.Connection, text: str) -> None:
+    connection.execute("PRAGMA " + text).fetchall()
+
+
+def _number(connection: apsw.Connection, pragma: str) -> int:
+    value = connection.pragma(pragma)
+    assert isinstance(value, int)
+    return value
+
+
+@contextmanager
+def translated(database: str) -> Iterator[None]:
+    """Turn the driver's errors into ours inside the block."""
+    try:
+        yield
+    except apsw.Error as error:
+        raise translate(error, database) from error
+
+
+def translate(error: apsw.Error, database: str) -> StoreError:
+    """One of our errors, with the way out, for what SQLite said."""
+    text = str(error)
+    if isinstance(error, apsw.FullError):
+        return StoreFull(f"the disk is full: {database} could not grow. Free some space and try again.")
+    if isinstance(error, apsw.ReadOnlyError | apsw.PermissionsError | apsw.CantOpenError):
+        return StoreReadOnly(f"{database} cannot be written ({text}). Check its permissions.", path=database)
+    if isinstance(error, apsw.NotADBError | apsw.CorruptError):
+        return StoreCorrupt(
+            f"{database} is damaged or not a database ({text}). It was not changed. "
+            "Restore a backup, or move the file away to start empty.",
+            path=database,
+        )
+    if isinstance(error, apsw.ConstraintError):
+        return ConstraintViolated(text)
+    return StoreError(f"{database}: {text}", path=database)

@@ -1,0 +1,126 @@
+"""Transcript verbs as units of work: append, read a page, read the active context.
+
+The transcript is append-only: there is no update and no delete of an entry here.
+Appending costs the same at entry 10 and at entry 10,000.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Sequence
+
+from openclaw.errors import SessionNotFound, VersionConflict
+from openclaw.store import search
+from openclaw.store.database import Row, Transaction
+from openclaw.store.records import EntryDraft, StoredEntry
+from openclaw.store.statements import load_statements
+
+SQL = load_statements("transcript.sql")
+BLOB_BYTES = 64 * 1024
+PREVIEW_CHARS = 300
+LAST = 1 << 62
+
+
+def salt_of(session_id: str) -> int:
+    return zlib.crc32(session_id.encode("utf-8"))
+
+
+def entry_id_of(salt: int, seq: int) -> str:
+    """Eight hex characters, unique in the transcript because odd multipliers permute 32 bits (TRX-4)."""
+    return f"{(seq * 0x9E3779B1 + salt) & 0xFFFFFFFF:08x}"
+
+
+def append(
+    tx: Transaction,
+    session_key: str,
+    drafts: Sequence[EntryDraft],
+    now_ms: int,
+    *,
+    window_no: int | None = None,
+) -> tuple[StoredEntry, ...]:
+    """Append entries to the session's current window; search rows come with them (DB-15).
+
+    With `window_no`, fails with VersionConflict when the session has been reset to another window.
+    """
+    shown = [draft for draft in drafts if draft.type == "message" and draft.audience == "people"]
+    count = len(drafts)
+    advanced = tx.row(
+        SQL["advance"],
+        (
+            count, len(shown), now_ms,
+            next((_clip(draft.text) for draft in shown if draft.role == "user" and draft.text), None),
+            next((_clip(draft.text) for draft in reversed(shown) if draft.text), None),
+            session_key, window_no,
+        ),
+    )  # fmt: skip
+    if advanced is None:
+        if window_no is None:
+            raise SessionNotFound(f"session not found: {session_key}")
+        raise VersionConflict(f"session {session_key} was reset in the meantime")
+    last_seq, window_no, salt = advanced
+    seq = last_seq - count
+    parent = seq or None
+    stored = []
+    for draft in drafts:
+        seq += 1
+        stored.append(_insert(tx, window_no, entry_id_of(salt, seq), draft, seq, parent, now_ms))
+        parent = seq
+    return tuple(stored)
+
+
+def _insert(
+    tx: Transaction,
+    window_no: int,
+    entry_id: str,
+    draft: EntryDraft,
+    seq: int,
+    parent: int | None,
+    now_ms: int,
+) -> StoredEntry:
+    body: bytes | None = draft.body
+    blob_hash = None
+    if len(draft.body) > BLOB_BYTES:
+        blob_hash = hashlib.sha256(draft.body).hexdigest()
+        tx.run(SQL["keep_blob"], (blob_hash, draft.body))
+        body = None
+    tx.run(
+        SQL["insert_entry"],
+        (
+            window_no, seq, entry_id, parent, draft.type, draft.role, draft.provenance,
+            draft.audience, draft.run_id, now_ms, body, blob_hash,
+        ),
+    )  # fmt: skip
+    if draft.words:
+        search.add(tx, window_no, seq, draft.words)
+    return StoredEntry(
+        seq, entry_id, parent, draft.type, draft.role, draft.provenance, draft.audience, draft.run_id, now_ms,
+        draft.body,
+    )  # fmt: skip
+
+
+def _clip(text: str | None) -> str | None:
+    return text[:PREVIEW_CHARS] if text else None
+
+
+def tail(
+    tx: Transaction, window_no: int, limit: int, *, before_seq: int = LAST, people_only: bool = False
+) -> tuple[StoredEntry, ...]:
+    """The newest `limit` entries before `before_seq`, oldest first."""
+    sql = SQL["tail_for_people"] if people_only else SQL["tail"]
+    found = tx.rows(sql, (window_no, before_seq, limit))
+    return tuple(StoredEntry(*row) for row in reversed(found))
+
+
+def span(
+    tx: Transaction, window_no: int, first_seq: int, last_seq: int, limit: int = LAST
+) -> tuple[StoredEntry, ...]:
+    """Entries first_seq..last_seq in order."""
+    return tuple(
+        StoredEntry(*row) for row in tx.rows(SQL["from_seq"], (window_no, first_seq, last_seq, limit))
+    )
+
+
+def entry_at(tx: Transaction, window_no: int, seq: int) -> StoredEntry | None:
+    row: Row | None = tx.row(SQL["entry"], (window_no, seq))
+    return None if row is None else StoredEntry(*row)
