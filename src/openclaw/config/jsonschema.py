@@ -73,7 +73,7 @@ def _field_schema(field: inspect.Field, definitions: dict[str, Any]) -> dict[str
     units = [unwrap(option)[1] for option in options_of(field.type)]
     if any("duration" in extra and extra["duration"] != extra["keep"] for extra in units):
         default = format_duration(default)
-    return {**schema, "default": msgspec.to_builtins(default)}
+    return {**schema, "default": msgspec.json.decode(msgspec.json.encode(default))}
 
 
 def _schema(kind: inspect.Type, definitions: dict[str, Any]) -> dict[str, Any]:

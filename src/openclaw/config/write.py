@@ -18,7 +18,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from openclaw.config.edit import set_value
+from openclaw.config.json5 import Json5Error, parse
 from openclaw.config.load import LoadedConfig, Unreadable, check_text, config_invalid, digest, load, read_file
+from openclaw.config.nodes import Object, find, member_of
 from openclaw.config.problems import Problem
 from openclaw.errors import VersionConflict
 
@@ -88,14 +90,28 @@ def ensure_token(
     auth = loaded.config.gateway.auth
     if not loaded.problems and (auth.token or auth.password or auth.mode == "none"):
         return EnsuredToken(loaded, generated=False)
-    if loaded.problems and not loaded.raw_text.strip():
+    # The missing token may itself be the problem, so it is the candidate that has to be valid.
+    # A credential that stands in the file and cannot be used is its owner's to repair.
+    if loaded.problems and not _has_room_for_token(loaded.raw_text):
         raise config_invalid(loaded.problems)
     candidate = set_value(loaded.raw_text, "gateway.auth.token", new_token(TOKEN_BYTES))
-    # The missing token may itself be the problem, so it is the candidate that has to be valid.
     problems = check_text(candidate, env, str(path)).problems
     if problems:
         raise config_invalid(problems)
     return EnsuredToken(write_config(path, candidate, env, expected_hash=loaded.hash), generated=True)
+
+
+def _has_room_for_token(text: str) -> bool:
+    try:
+        root = parse(text).root
+    except Json5Error:
+        return False
+    gateway = find(root, ("gateway",))
+    auth = find(root, ("gateway", "auth"))
+    sections = (root, gateway or root, auth or root)
+    return all(isinstance(section, Object) for section in sections) and not (
+        member_of(auth, "token") or member_of(auth, "password")
+    )
 
 
 # -- files ---------------------------------------------------------------------------------------

@@ -144,8 +144,8 @@ def linked_identity(channel: str, peer_id: str, settings: AddressSettings) -> st
     for name, links in settings.identity_links.items():
         canonical = fold_word(name)
         for link in links if canonical else ():
-            bare = fold_peer(link.strip(), own_channel, case_sensitive)
-            if peer in (bare, fold_listed_peer(link, own_channel, case_sensitive)):
+            listed = fold_listed_peer(link, own_channel, case_sensitive)
+            if listed is not None and peer in (listed, fold_peer(link.strip(), own_channel, case_sensitive)):
                 return canonical
     return None
 
@@ -253,7 +253,7 @@ def shared_inbox_warning(
     if dm_scope_is_set:
         return None
     owner_ids = tuple(owners)
-    owners_on: dict[str, frozenset[str]] = {}
+    owners_on: dict[str, frozenset[str | None]] = {}
     people: set[str] = set()
     strangers: set[str] = set()
     for sender in senders:
@@ -272,7 +272,7 @@ def shared_inbox_warning(
     return SharedInboxWarning(tuple(sorted(strangers)), len(people), _warning_text(len(people), strangers))
 
 
-def _ids_on(channel: str, ids: Sequence[str], settings: KeySettings) -> frozenset[str]:
+def _ids_on(channel: str, ids: Sequence[str], settings: KeySettings) -> frozenset[str | None]:
     return frozenset(fold_listed_peer(text, channel, settings.case_sensitive_channels) for text in ids)
 
 

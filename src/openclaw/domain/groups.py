@@ -154,10 +154,16 @@ def fold_listed_peer(
     text: str,
     channel: str | None,
     case_sensitive_channels: AbstractSet[str] = DEFAULT_CASE_SENSITIVE_CHANNELS,
-) -> str:
-    """An id as people list it, bare or as `<channel>:<id>`, folded for comparison on that channel."""
+) -> str | None:
+    """An id as people list it, bare or as `<channel>:<id>`, folded for comparison on that channel.
+
+    None when it names another channel: somebody who calls himself `telegram:123` elsewhere is not listed.
+    """
     prefix, separator, rest = text.partition(":")
-    bare = rest if separator and fold_word(prefix) == channel else text
+    named = fold_word(prefix) if separator else ""
+    if named != channel and named in KNOWN_CHANNELS:
+        return None
+    bare = rest if separator and named == channel else text
     return fold_peer(bare.strip(), channel, case_sensitive_channels)
 
 

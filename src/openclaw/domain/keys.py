@@ -174,11 +174,16 @@ def _thread_marker(parts: Sequence[Segment]) -> int | None:
 
     `topic` counts only below a chat: a free name such as `notes:topic:rust` is no thread.
     """
-    first_chat = next((i for i, part in enumerate(parts) if part.word in CHAT_WORDS), len(parts))
-    for i in range(len(parts) - 2, 0, -1):
-        if parts[i].word == "thread" or (parts[i].word == "topic" and first_chat < i):
+    words = [part.word for part in parts]
+    chat_at = next((i for i, word in enumerate(words[:3]) if word in CHAT_WORDS), len(words))
+    for i in range(len(words) - 2, 0, -1):
+        if words[i] == "thread" or (words[i] == "topic" and chat_at < i and not _is_machine_word(words[0])):
             return i
     return None
+
+
+def _is_machine_word(head: str) -> bool:
+    return head in ("agent", "cron", "hook", "node", "subagent") or head.startswith("node-")
 
 
 def _read_base(agent_id: str, text: str, parts: list[Segment], settings: KeySettings) -> SessionKey:
@@ -347,8 +352,7 @@ def looks_like_session_id(text: str, settings: KeySettings = DEFAULT_KEY_SETTING
     if len(words) == 1:
         names = _RESERVED | CLIENT_LABELS | {"main", "current", settings.main_key}
         return words[0] not in names and not words[0].startswith("node-")
-    is_prefixed = words[0] in ("agent", "cron", "hook", "node", "subagent") or words[0].startswith("node-")
-    return not is_prefixed and CHAT_WORDS.keys().isdisjoint(words[:-1])
+    return not _is_machine_word(words[0]) and CHAT_WORDS.keys().isdisjoint(words[:-1])
 
 
 # -- looking at keys ------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from openclaw.domain.display import text_of_content
-from openclaw.domain.doortext import clean_text
+from openclaw.domain.doortext import clean_text, cut
 from openclaw.domain.redaction import redact
 from openclaw.domain.sanitise import sanitise_assistant_text
 from openclaw.errors import InvalidRequest
@@ -85,8 +85,8 @@ def snippet(
     line = _compose(" ".join(redact(clean_text(text), known_secrets).text.split()))
     if len(line) <= width:
         return line
-    if width <= 0:
-        return ""
+    if width <= 2 * len(_ELLIPSIS):
+        return cut(line, width)
     hit = _first_hit(line[:_SNIPPET_SCAN_CHARS], terms)
     # A third of the room shows what led to the hit; at the end of the text the room is filled from there.
     start = max(0, min(hit - width // 3, len(line) - width))

@@ -44,6 +44,7 @@ log = logging.getLogger("openclaw.gateway")
 MAX_STRANGERS = 64  # sockets that have not authenticated yet
 MAX_IN_FLIGHT = 1000
 ENDS_WITH_CLIENT = frozenset(("agent.wait",))  # pure waiting: nobody is left to answer
+LARGE_FRAME = 256 * 1024
 CLOSE_WAIT_S = 3.0
 LOOPBACK_HOSTS = frozenset(("localhost", "127.0.0.1", "::1"))
 
@@ -170,11 +171,18 @@ class GatewayServer:
         async for message in socket:
             if message.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
                 break
-            outcome = connection.receive(message.data, self._services.clock.now_ms())
+            outcome = await self._receive(connection, message.data)
             if isinstance(outcome, Call):
                 self._start(client, outcome)
             else:
                 self._act(client, outcome)
+
+    async def _receive(self, connection: Connection, data: str | bytes) -> Outcome:
+        now_ms = self._services.clock.now_ms()
+        if len(data) > LARGE_FRAME:
+            # Reading a large frame takes longer than the event loop may stand still.
+            return await asyncio.to_thread(connection.receive, data, now_ms)
+        return connection.receive(data, now_ms)
 
     def _start(self, client: Client, call: Call) -> None:
         """Run a request on its own. One that changes something is finished even if its client goes away."""

@@ -12,6 +12,7 @@ import pytest
 from openclaw.config import views
 from openclaw.config.load import session_store_path
 from openclaw.domain.addressing import Conversation, session_key_for
+from openclaw.domain.entry import ChatType
 from openclaw.domain.keys import format_key
 from openclaw.domain.lifecycle import SessionType, resolve_reset
 from openclaw.domain.policy import SendFacts, decide_send
@@ -103,7 +104,9 @@ def test_reset() -> None:
 
 @pytest.mark.spec("CFG-10", "LIFE-7")
 def test_reset_by_type() -> None:
-    body = 'resetByType: {direct: {mode: "idle", idleMinutes: 240}, group: {atHour: 7}, thread: {idleMinutes: 5}}'
+    body = """resetByType: {
+      direct: {mode: "idle", idleMinutes: 240}, group: {atHour: 7}, thread: {idleMinutes: 5},
+    }"""
     assert policy(body, "direct") == ("idle", 4, 240)
     assert policy(body, "group") == ("daily", 7, None)
     assert policy(body, "thread") == ("daily", 4, 5)
@@ -190,9 +193,8 @@ def test_send_policy() -> None:
     ]}"""
     policy_ = views.send_policy(config_of(session(body)))
 
-    def decision(key: str, channel: str, chat_type: str) -> str:
-        kind = {"direct": "direct", "channel": "channel", "group": "group"}[chat_type]
-        return decide_send(policy_, SendFacts(key=key, channel=channel, chat_type=kind)).action  # type: ignore[arg-type]
+    def decision(key: str, channel: str, chat_type: ChatType) -> str:
+        return decide_send(policy_, SendFacts(key=key, channel=channel, chat_type=chat_type)).action
 
     assert decision("agent:main:telegram:dm:1", "telegram", "direct") == "allow"
     assert decision("agent:main:slack:channel:1", "slack", "channel") == "allow"
@@ -246,8 +248,8 @@ def test_maintenance() -> None:
     assert (kept.mode, kept.prune_after_ms, kept.max_entries) == ("enforce", 30 * DAY_MS, 5000)
     assert (kept.reset_archive_ms, kept.max_disk_bytes, kept.high_water_bytes) == (30 * DAY_MS, None, None)
     assert kept.cron_session_ms == DAY_MS
-    body = """{session: {maintenance: {mode: "warn", pruneAfter: 7, maxEntries: 10, resetArchiveRetention: "1d",
-      maxDiskBytes: "500mb"}}, cron: {sessionRetention: 48}}"""
+    body = """{session: {maintenance: {mode: "warn", pruneAfter: 7, maxEntries: 10,
+      resetArchiveRetention: "1d", maxDiskBytes: "500mb"}}, cron: {sessionRetention: 48}}"""
     kept = views.retention(config_of(body))
     assert (kept.mode, kept.prune_after_ms, kept.max_entries) == ("warn", 7 * DAY_MS, 10)
     assert (kept.reset_archive_ms, kept.cron_session_ms) == (DAY_MS, 2 * DAY_MS)

@@ -245,7 +245,7 @@ def test_every_key_that_is_built_reads_back(
 # -- machine-made sessions ------------------------------------------------------------------------
 
 
-@pytest.mark.spec("KEY-14", "SPAWN-4")
+@pytest.mark.spec("KEY-14")
 def test_machine_made_keys() -> None:
     """All of them stand below an agent (AMB-17)."""
     assert format_key(subagent_key("Ops", "9F-1", KEYS)) == "agent:ops:subagent:9f-1"

@@ -22,6 +22,7 @@ LINKS = {
     "  ": ["telegram:123"],
     "Alice": ["telegram:123", " Discord:987 ", "+4915"],
     "bob": ["telegram:123", "matrix:@Bo:hs"],
+    "cy": ["@Cy:hs"],
     "nobody": [],
 }
 
@@ -71,6 +72,8 @@ def test_links_are_not_read_for_the_main_scope_and_for_groups() -> None:
         ("whatsapp", "+4915", "alice"),
         ("telegram", "124", None),
         ("slack", "123", None),
+        ("irc", "telegram:123", None),
+        ("matrix", "@Cy:hs", "cy"),
         ("telegram", "telegram:123", "alice"),
         ("matrix", "@Bo:hs", "bob"),
         ("matrix", "@bo:hs", None),
@@ -158,6 +161,9 @@ def test_a_stranger_beside_an_owner_or_an_operator_is_enough() -> None:
 def test_owners_are_matched_exactly() -> None:
     assert warn([ONE, TWO], ["*"]) is not None
     assert warn([ONE, TWO], ["slack:u1", "slack:u2"]) is not None
+    impostor = warn([ONE, Sender("irc", "telegram:u1")], ["telegram:u1"])
+    assert impostor is not None
+    assert impostor.strangers == ("irc:telegram:u1",)
     matrix = [Sender("matrix", "@Ann:hs"), Sender("matrix", "@ann:hs")]
     warning = warn(matrix, ["matrix:@Ann:hs"])
     assert warning is not None

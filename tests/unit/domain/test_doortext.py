@@ -120,7 +120,8 @@ def test_clean_json_accepts_64_levels_and_refuses_the_65th() -> None:
     assert MAX_JSON_DEPTH == 64
     assert clean_json(_nested(64, "x\x00")) == _nested(64, "x")
 
-    for innermost in ("x", []):
+    innermosts: tuple[Any, ...] = ("x", [])
+    for innermost in innermosts:
         with pytest.raises(InvalidRequest, match="flatter") as refused:
             clean_json(_nested(65, innermost))
         assert refused.value.code == "INVALID_REQUEST"

@@ -112,12 +112,14 @@ def test_peers_are_folded_by_the_rule_of_their_channel() -> None:
     assert fold_peer("AbC", "signal") == "AbC"
     assert fold_peer("AbC", "signal", frozenset()) == "abc"
     assert fold_listed_peer(" Telegram:AbC", "telegram") == "abc"
-    assert fold_listed_peer("discord:AbC", "telegram") == "discord:abc"
+    assert fold_listed_peer("discord:AbC", "telegram") is None
+    assert fold_listed_peer("plugin:AbC", "telegram") == "plugin:abc"
+    assert fold_listed_peer("discord", "telegram") == "discord"
     assert fold_listed_peer(" Matrix: @Bo:hs ", "matrix") == "@Bo:hs"
     assert fold_listed_peer("telegram", "telegram") == "telegram"
 
 
-@pytest.mark.spec("ENT-11")
+@pytest.mark.spec("SEND-7")
 def test_chat_types_in_every_spelling() -> None:
     """`dm` is `direct` (AMB-8) and `room` is `channel` (AMB-21); what is unknown is unset."""
     spellings = ["dm", "Direct", " group ", "ＣＨＡＮＮＥＬ", "ROOM", "forum", "", None]

@@ -98,6 +98,7 @@ def test_every_shape_is_read_and_written(text: str, key: SessionKey) -> None:
         ("agent:main:node:PI", "agent:main:node-pi"),
         ("agent:main:node- pi", "agent:main:node-pi"),
         ("agent:main:node-:pi", "agent:main:node-pi"),
+        ("agent:main:node:dm:topic:5", "agent:main:node-dm:topic:5"),
     ],
 )
 def test_other_spellings_give_the_same_key(spelling: str, text: str) -> None:

@@ -182,6 +182,10 @@ def test_a_thread_is_listed_by_its_parent_and_a_nameless_sender_is_not() -> None
     assert gate(group_message(peer_id="t9"), listed) == Drop("group_not_listed")
     nameless = group_message(sender_id=None)
     assert gate(nameless, GroupRules(policy="allowlist", senders=["u1", ""])) == Drop("sender_not_listed")
+    impostor = group_message(channel="irc", sender_id="telegram:u1")
+    assert gate(impostor, GroupRules(policy="allowlist", senders=["telegram:u1"])) == Drop(
+        "sender_not_listed"
+    )
     exact = GroupRules(policy="allowlist", senders=["@Bo:hs"])
     assert gate(group_message(channel="matrix", sender_id="@bo:hs"), exact) == Drop("sender_not_listed")
     assert gate(group_message(channel="matrix", sender_id="@Bo:hs"), exact) == Pending()

@@ -180,6 +180,13 @@ def test_each_lineage_column_makes_a_tree_member(column: str) -> None:
 
 
 @pytest.mark.spec("VIS-5")
+def test_a_row_without_lineage_is_in_nobodys_tree() -> None:
+    assert (SIBLING.spawned_by, SIBLING.parent_session_key, SIBLING.registry_owner) == (None, None, None)
+    assert not in_tree_of("", SIBLING)
+    assert not in_tree_of(SIBLING.session_key, SIBLING)
+
+
+@pytest.mark.spec("VIS-5")
 def test_grandchildren_belong_to_their_own_parent() -> None:
     child_caller = SessionCaller(session_key=CHILD.session_key, agent_id="main")
     assert outcome(policy("tree"), CALLER, GRANDCHILD) == "level"

@@ -114,7 +114,10 @@ _KINDS = {"main", "group", "cron", "hook", "node", "other"}
 def _kind(row: SessionRow) -> SessionKind:
     """The kind as tools spell it; a run of a cron job is of the job's kind (LIST-7)."""
     known: dict[str, SessionKind] = {"cron-run": "cron", "global": "main"}
-    return known.get(row.kind) or next((kind for kind in get_args(SessionKind) if kind == row.kind), "other")
+    if row.kind in known:
+        return known[row.kind]
+    kinds: tuple[SessionKind, ...] = get_args(SessionKind)
+    return next((kind for kind in kinds if kind == row.kind), "other")
 
 
 def _facts(row: SessionRow) -> TargetFacts:

@@ -1,0 +1,60 @@
+"""The first thing a person sees: where the gateway listens, which model, whose money, what to do next.
+
+Never shows a credential.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from openclaw import __version__
+from openclaw.cli.render import print_labels, say
+from openclaw.cli.text import counted, one_line, printable
+
+if TYPE_CHECKING:
+    from openclaw.app import Announcement
+
+
+def print_start_screen(announcement: Announcement, *, hint: str = "") -> None:
+    """Tell that the gateway is up. `hint` stands before client commands when they need it to find it."""
+    if announcement.config_created:
+        say(
+            "Welcome to OpenClaw. This is the first start, so a config with a fresh access token was written."
+        )
+        say("Only you can read it; the commands below find the token there by themselves.")
+        say()
+    say(f"OpenClaw {__version__} is running.")
+    say()
+    print_labels(list(_facts(announcement)))
+    for warning in announcement.warnings:
+        say(f"warning: {printable(warning)}")
+    say()
+    say("Talk to it, from another terminal:")
+    say(f'  {hint}openclaw agent -m "hello"')
+    say(f"  {hint}openclaw sessions")
+    say()
+    say("Ctrl-C stops it. Nothing is lost: what is unfinished goes on at the next start.")
+    sys.stdout.flush()
+
+
+def _facts(announcement: Announcement) -> list[tuple[str, str]]:
+    facts = [
+        ("listens at", f"{announcement.url}  (health: {announcement.http_url}/healthz)"),
+        ("model", announcement.model),
+    ]
+    if announcement.model_note:
+        facts.append(("", announcement.model_note))
+    facts += [
+        ("agents", ", ".join(announcement.agents)),
+        ("config", announcement.config_path),
+        ("database", announcement.database),
+    ]
+    picked_up = []
+    if announcement.resumed_runs:
+        picked_up.append(f"{counted(announcement.resumed_runs, 'interrupted run')} resumed")
+    if announcement.woken_sessions:
+        picked_up.append(f"{counted(announcement.woken_sessions, 'session')} had waiting messages")
+    if picked_up:
+        facts.append(("picked up", ", ".join(picked_up)))
+    return [(label, one_line(value)) for label, value in facts]

@@ -1,0 +1,93 @@
+"""Inputs, drafts and plans for store tests: short, and explicit where a test cares."""
+
+from __future__ import annotations
+
+import itertools
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from openclaw.domain.lifecycle import ResetRules, TurnSource
+from openclaw.domain.policy import SendPolicy
+from openclaw.domain.searchtext import index_text
+from openclaw.domain.transcript import UserMessage, encode
+from openclaw.store.inbox import ExternalId, NewInput, ResetRulesAt
+from openclaw.store.records import EntryDraft, QueuedInput, SessionSeed, UserInput
+from openclaw.store.runs import Claimed, RunPlan
+from openclaw.store.store import Accepted, Store
+
+DAY = 24 * 3600 * 1000
+NOON = 1_794_744_000_000  # 2026-11-15 12:00 UTC
+RESETS = ResetRulesAt(ResetRules(), ZoneInfo("UTC"))
+PLAN = RunPlan("turn", "main", "owner-1")
+MAIN = SessionSeed("agent:main:main", "main", "main", chat_type="direct")
+
+_numbers = itertools.count(1)
+
+
+def unique_name() -> str:
+    return f"memory-{next(_numbers)}"
+
+
+def seed(name: str, agent_id: str = "main", **fields: object) -> SessionSeed:
+    made = SessionSeed(f"agent:{agent_id}:{name}", agent_id)
+    return msgspec.structs.replace(made, **fields)
+
+
+def say(
+    run_id: str,
+    text: str = "hello",
+    *,
+    to: SessionSeed = MAIN,
+    source: TurnSource = "cli",
+    external: ExternalId | None = None,
+    reset: str | None = None,
+    send_policy: SendPolicy | None = None,
+) -> NewInput:
+    made = NewInput(
+        run_id, to, source, "operator", UserInput(text, NOON), external=external, send_policy=send_policy
+    )
+    return msgspec.structs.replace(made, reset=reset)
+
+
+def note(text: str, role: str = "user", run_id: str | None = None) -> EntryDraft:
+    body = encode({"role": role, "content": text, "timestamp": NOON})
+    return EntryDraft("message", body, role, run_id=run_id, text=text, words=index_text(text))
+
+
+def draft_input(queued: QueuedInput) -> EntryDraft:
+    content = queued.body.content
+    assert isinstance(content, str)
+    body = encode(UserMessage(content, queued.body.timestamp))
+    return EntryDraft("message", body, "user", run_id=queued.run_id, text=content, words=index_text(content))
+
+
+async def begin(
+    store: Store, run_id: str, text: str = "hello", *, to: SessionSeed = MAIN, at: int = NOON
+) -> Claimed:
+    """Accept an input and start its run in one commit."""
+    taken = await store.accept(
+        say(run_id, text, to=to),
+        RESETS,
+        session_id=f"{run_id}-window",
+        now_ms=at,
+        start=PLAN,
+        draft_input=draft_input,
+    )
+    assert isinstance(taken, Accepted)
+    assert taken.claimed is not None
+    return taken.claimed
+
+
+async def queue(
+    store: Store, run_id: str, text: str = "hello", *, to: SessionSeed = MAIN, at: int = NOON
+) -> Accepted:
+    """Accept an input without starting anything."""
+    taken = await store.accept(say(run_id, text, to=to), RESETS, session_id=f"{run_id}-window", now_ms=at)
+    assert isinstance(taken, Accepted)
+    return taken
+
+
+def texts(entries: object) -> list[str]:
+    """What was said, from stored entries."""
+    return [msgspec.json.decode(entry.body)["content"] for entry in entries]  # type: ignore[attr-defined]
