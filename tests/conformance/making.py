@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -11,9 +14,11 @@ from openclaw.domain.lifecycle import ResetRules, TurnSource
 from openclaw.domain.policy import SendPolicy
 from openclaw.domain.searchtext import index_text
 from openclaw.domain.transcript import UserMessage, encode
+from openclaw.store.database import Database, Row
 from openclaw.store.inbox import ExternalId, NewInput, ResetRulesAt
-from openclaw.store.records import EntryDraft, QueuedInput, SessionSeed, UserInput
-from openclaw.store.runs import Claimed, RunPlan
+from openclaw.store.records import EntryDraft, QueuedInput, SessionRow, SessionSeed, StoredEntry, UserInput
+from openclaw.store.runs import Claimed, Finished, RunEnd, RunPlan
+from openclaw.store.sqlite import SqliteDatabase
 from openclaw.store.store import Accepted, Store
 
 DAY = 24 * 3600 * 1000
@@ -21,12 +26,27 @@ NOON = 1_794_744_000_000  # 2026-11-15 12:00 UTC
 RESETS = ResetRulesAt(ResetRules(), ZoneInfo("UTC"))
 PLAN = RunPlan("turn", "main", "owner-1")
 MAIN = SessionSeed("agent:main:main", "main", "main", chat_type="direct")
+DONE = RunEnd("ok", "stop")
 
 _numbers = itertools.count(1)
+_Outcome = TypeVar("_Outcome")
 
 
 def unique_name() -> str:
     return f"memory-{next(_numbers)}"
+
+
+def in_memory(scenario: Callable[[Store, SqliteDatabase], Awaitable[_Outcome]]) -> _Outcome:
+    """Play a scenario on a fresh store: for property tests, where every example starts from nothing."""
+
+    async def play() -> _Outcome:
+        database = await SqliteDatabase.open_memory(unique_name(), readers=1)
+        try:
+            return await scenario(Store(database), database)
+        finally:
+            await database.close()
+
+    return asyncio.run(play())
 
 
 def seed(name: str, agent_id: str = "main", **fields: object) -> SessionSeed:
@@ -88,6 +108,43 @@ async def queue(
     return taken
 
 
-def texts(entries: object) -> list[str]:
+async def turn(
+    store: Store, run_id: str, text: str = "hello", *, to: SessionSeed = MAIN, at: int = NOON
+) -> Finished:
+    """A whole turn: the input, its run, and the reply `re: <text>`."""
+    claimed = await begin(store, run_id, text, to=to, at=at)
+    reply = note(f"re: {text}", "assistant", run_id)
+    return await store.finish(claimed.run, (reply,), DONE, now_ms=at)
+
+
+async def create(store: Store, made: SessionSeed, *, at: int = NOON, **fields: Any) -> SessionRow:
+    """A session with these entry fields."""
+    row, _ = await store.edit_session(
+        made,
+        lambda entry: msgspec.structs.replace(entry, **fields),
+        session_id=f"{made.session_key}-window",
+        now_ms=at,
+    )
+    return row
+
+
+async def present(store: Store, session_key: str = MAIN.session_key) -> SessionRow:
+    """The session that must be there."""
+    row = await store.session(session_key)
+    assert row is not None
+    return row
+
+
+async def select(database: Database, sql: str, *params: Any) -> list[Row]:
+    """Rows of a plain query, for looking behind the verbs."""
+    return await database.read(lambda tx: tx.rows(sql, params))
+
+
+async def execute(database: Database, sql: str, *params: Any) -> None:
+    """A plain statement, for breaking what the verbs would never break."""
+    await database.write(lambda tx: tx.run(sql, params))
+
+
+def texts(entries: Iterable[StoredEntry]) -> list[str]:
     """What was said, from stored entries."""
-    return [msgspec.json.decode(entry.body)["content"] for entry in entries]  # type: ignore[attr-defined]
+    return [msgspec.json.decode(entry.body)["content"] for entry in entries]

@@ -77,9 +77,12 @@ def _announce(announcement: Announcement, env: Mapping[str, str]) -> None:
 
 
 def _client_hint(url: str, env: Mapping[str, str]) -> str:
-    """What to put before a client command so that it finds this gateway; usually nothing."""
+    """What to put before a client command so that it finds this gateway; usually nothing.
+
+    Another terminal reads the same config, but need not have this process's port in its environment.
+    """
     try:
-        found = find_place(Flags(), env).port
+        found = find_place(Flags(), {name: env[name] for name in env if name != PORT_NAME}).port
     except OpenClawError:
         found = None
     port = int(url.rsplit(":", 1)[1])

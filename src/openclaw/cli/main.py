@@ -52,7 +52,10 @@ def cli(ctx: click.Context) -> None:
       openclaw status                  is it running, and where is everything?
     """
     if ctx.invoked_subcommand is None:
-        ctx.invoke(load_command(RUN))
+        command = load_command(RUN)
+        # Made, not merely invoked: so that it reads its environment variables as it does by its own name.
+        with command.make_context("run", [], parent=ctx) as run_context:
+            command.invoke(run_context)
 
 
 def run(arguments: Sequence[str]) -> int:

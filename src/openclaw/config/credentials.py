@@ -18,9 +18,9 @@ from openclaw.config.kinds import fields_of, is_secret
 from openclaw.config.nodes import Array, Node, Object, Scalar
 from openclaw.config.references import has_references
 from openclaw.config.schema import Config
+from openclaw.config.values import REDACTED as REDACTED
 from openclaw.domain.redaction import is_secret_name
 
-REDACTED = "__OPENCLAW_REDACTED__"
 MIN_SECRET_LENGTH = 16
 _FOREIGN_FIELDS = ("extra", "params")
 

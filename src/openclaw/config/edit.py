@@ -12,8 +12,7 @@ from typing import Any
 
 import msgspec
 
-from openclaw.config.credentials import REDACTED
-from openclaw.config.json5 import after_blanks, is_identifier, parse
+from openclaw.config.json5 import MAX_DEPTH, after_blanks, is_identifier, parse
 from openclaw.config.nodes import (
     Array,
     Member,
@@ -27,6 +26,7 @@ from openclaw.config.nodes import (
     plain,
 )
 from openclaw.config.references import expand
+from openclaw.config.values import REDACTED
 
 _INLINE_WIDTH = 80
 _EMPTY_FILE = "{}\n"
@@ -121,10 +121,8 @@ def _steps(root: Node, path: str | Path) -> Path:
 
 def _existing_depth(root: Node, steps: Path) -> int:
     """How many steps of a path the document has already."""
-    for length in range(len(steps), -1, -1):
-        node = find(root, steps[:length])
-        if node is not None:
-            break
+    length = next(count for count in range(len(steps), -1, -1) if find(root, steps[:count]) is not None)
+    node = find(root, steps[:length])
     if isinstance(node, Array) and length < len(steps) and steps[length] != len(node.items):
         raise ValueError(
             f"{format_path(steps[:length])} has {len(node.items)} items; {steps[length]} is not the next"
@@ -211,6 +209,8 @@ class _Style:
 
     def render(self, value: Any, depth: int = 0) -> str:
         """A value as text, its lines indented to stand at `indent`."""
+        if depth > MAX_DEPTH:
+            raise ValueError(f"the value is nested deeper than {MAX_DEPTH} levels")
         if isinstance(value, Mapping):
             parts = [f"{self.key(str(key))}: {self.render(part, depth + 1)}" for key, part in value.items()]
             return self.block("{", parts, "}", depth)
@@ -293,4 +293,4 @@ def _line_indent(text: str, offset: int) -> str:
 
 
 def _has_break(text: str) -> bool:
-    return "\n" in text or "\r" in text
+    return any(line_break in text for line_break in "\n\r\u2028\u2029")

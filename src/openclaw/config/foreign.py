@@ -53,7 +53,7 @@ _KEYS = {
     "agents.list.*.tools": _TOOLS,
     "agents.list.*.groupChat": "unmentionedInbound visibleReplies",
     "tools": _TOOLS,
-    "models": "bedrockDiscovery pricing",
+    "models": "bedrockDiscovery mode pricing",
     "models.providers.*": "auth authHeader headers injectNumCtxForOpenAICompat request timeoutSeconds",
     "models.providers.*.models.*": "api compat contextTokens headers params thinkingLevelMap",
     "messages": (

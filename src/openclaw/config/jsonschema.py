@@ -104,9 +104,8 @@ def _plain_schema(kind: inspect.Type, definitions: dict[str, Any]) -> dict[str, 
 def _number_schema(
     kind: inspect.IntType | inspect.FloatType, extra: Mapping[str, Any], described: str
 ) -> dict[str, Any]:
-    schema: dict[str, Any] = {"type": "integer" if isinstance(kind, inspect.IntType) else "number"}
-    if kind.ge is not None:
-        schema["minimum"] = kind.ge
+    name = "integer" if isinstance(kind, inspect.IntType) else "number"
+    schema: dict[str, Any] = {"type": name, "minimum": kind.ge}
     if kind.le is not None:
         schema["maximum"] = kind.le
     for marker, suffix in _UNIT_SUFFIX.items():

@@ -22,6 +22,7 @@ from openclaw.config.validate import Validated, validate
 from openclaw.errors import ConfigInvalid
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
+TOO_LARGE = f"larger than {MAX_FILE_BYTES // 1024**2} MiB; this is not a config file"
 CONFIG_NAME = "openclaw.json"
 
 
@@ -157,7 +158,7 @@ def read_file(path: Path) -> bytes:
         name = errno.errorcode.get(getattr(error, "errno", None) or 0, type(error).__name__)
         raise Unreadable(f"cannot be read ({name})") from None
     if len(raw) > MAX_FILE_BYTES:
-        raise Unreadable(f"larger than {MAX_FILE_BYTES // 1024**2} MiB; this is not a config file")
+        raise Unreadable(TOO_LARGE)
     return raw
 
 

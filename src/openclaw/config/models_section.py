@@ -43,5 +43,4 @@ class ProviderConfig(Section, frozen=True):
 
 
 class ModelsConfig(Section, frozen=True):
-    mode: Literal["merge", "replace"] = "merge"
     providers: dict[str, ProviderConfig] = msgspec.field(default_factory=dict)

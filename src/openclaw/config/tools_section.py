@@ -78,4 +78,3 @@ class AgentToolsConfig(Section, frozen=True):
     also_allow: Texts = ()
     deny: Texts = ()
     by_provider: dict[str, ProviderToolsConfig] = msgspec.field(default_factory=dict)
-    sandbox: SandboxToolsConfig = SandboxToolsConfig()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -32,9 +33,10 @@ from openclaw.config.nodes import Array, Document, Member, Node, Object, Path, S
 from openclaw.config.problems import Problem, Report
 from openclaw.config.references import expand, secret_values
 from openclaw.config.schema import Config
-from openclaw.config.values import OpenSection
+from openclaw.config.values import REDACTED, OpenSection
 
 MAX_SUGGESTIONS = 100
+_SURROGATES = re.compile("[\ud800-\udfff]")
 _Fields: TypeAlias = Mapping[str, inspect.Field]
 
 
@@ -221,10 +223,15 @@ class _Walk:
     def text(self, node: Scalar, path: Path) -> Any:
         """A string with its references resolved."""
         assert isinstance(node.value, str)
-        if "\0" in node.value:
-            self.report.problem(path, "the text holds a NUL character; remove it", at=node.start)
+        if node.value == REDACTED:
+            reason = "this placeholder only hides a value when it is shown; write the value itself"
+            self.report.problem(path, reason, at=node.start)
             return _SKIPPED
         expansion = expand(node.value, self.env)
+        unsafe = _unsafe(expansion.text)
+        if unsafe:
+            self.report.problem(path, f"the text holds {unsafe}; remove it", at=node.start)
+            return _SKIPPED
         for name in expansion.missing:
             reason = f"the environment variable {name} is not set (write $${{{name}}} for the text itself)"
             self.report.problem(path, reason, at=node.start)
@@ -234,6 +241,13 @@ class _Walk:
             self.references[format_path(path)] = node.value
             self.names.update(dict.fromkeys(expansion.names))
         return expansion.text
+
+
+def _unsafe(text: str) -> str | None:
+    """What no setting may hold. Half characters come from an environment that is not UTF-8."""
+    if "\0" in text:
+        return "a NUL character"
+    return None if text.isascii() or not _SURROGATES.search(text) else "half of a surrogate pair"
 
 
 def _keep(tree: dict[Any, Any], key: str | int, value: Any) -> None:

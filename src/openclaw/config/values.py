@@ -14,6 +14,9 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
+# What stands for a secret wherever a config is shown; never a value of its own.
+REDACTED = "__OPENCLAW_REDACTED__"
+
 MS_PER_UNIT = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 BYTES_PER_UNIT = {"b": 1, "kb": 1024, "mb": 1024**2, "gb": 1024**3}
 _QUANTITY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([a-z]{1,2})?")

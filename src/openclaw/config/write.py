@@ -19,7 +19,17 @@ from msgspec import Struct
 
 from openclaw.config.edit import set_value
 from openclaw.config.json5 import Json5Error, parse
-from openclaw.config.load import LoadedConfig, Unreadable, check_text, config_invalid, digest, load, read_file
+from openclaw.config.load import (
+    MAX_FILE_BYTES,
+    TOO_LARGE,
+    LoadedConfig,
+    Unreadable,
+    check_text,
+    config_invalid,
+    digest,
+    load,
+    read_file,
+)
 from openclaw.config.nodes import Object, find, member_of
 from openclaw.config.problems import Problem
 from openclaw.errors import VersionConflict
@@ -51,8 +61,8 @@ def write_config(
     file changed in the meantime. The previous text stays as `<file>.bak`.
     """
     target = path.resolve()
-    checked = check_text(new_text, env, str(path))
     raw = _encode(new_text, path)
+    checked = check_text(new_text, env, str(path))
     if checked.problems:
         kept = _keep_rejected(target, raw, clock)
         raise config_invalid(checked.problems, rejected=str(kept))
@@ -118,11 +128,15 @@ def _has_room_for_token(text: str) -> bool:
 
 
 def _encode(text: str, path: Path) -> bytes:
+    """The bytes of a text that could be read again."""
     try:
-        return text.encode()
+        raw = text.encode()
     except UnicodeEncodeError:
         reason = "the text holds half of a surrogate pair; write the character itself"
         raise config_invalid((Problem(str(path), 0, "", reason),)) from None
+    if len(raw) > MAX_FILE_BYTES:
+        raise config_invalid((Problem(str(path), 0, "", TOO_LARGE),))
+    return raw
 
 
 def _current_bytes(target: Path, path: Path) -> bytes | None:

@@ -113,12 +113,12 @@ class ContextCache:
         self._windows: OrderedDict[int, _Cached] = OrderedDict()
         self._size = 0
 
-    async def messages(self, window_no: int) -> tuple[Message, ...]:
-        """The active context of a window; reads only entries newer than what is cached."""
-        cached = self._windows.get(window_no) or _Cached(0, [], None, 0)
-        newer = await self._store.context(window_no, after_seq=cached.last_seq)
-        self.extend(window_no, newer)
-        records = self._windows[window_no].records if window_no in self._windows else cached.records
+    async def messages(self, window_no: int, last_seq: int) -> tuple[Message, ...]:
+        """The active context of a window up to `last_seq`; reads only entries that are not cached."""
+        cached = self._windows.setdefault(window_no, _Cached(0, [], None, 0))
+        if cached.last_seq < last_seq:
+            self.extend(window_no, await self._store.context(window_no, after_seq=cached.last_seq))
+        records = cached.records
         return rebuild_context(records, records[-1].id if records else None)
 
     def extend(self, window_no: int, entries: Sequence[StoredEntry]) -> None:

@@ -92,6 +92,7 @@ class Run:
         self.scope = RunScope(run.run_id, run.session_key, run.agent_id, session.entry.session_id)
         self.abort_reason: str | None = None
         self.settling = False
+        self.more_waiting = True  # unknown until the end has looked
         self.absorbed: list[str] = [item.run_id for item in inputs if item.run_id != run.run_id]
         self._target: ModelTarget | None = None
         self._partial = ""
@@ -146,7 +147,7 @@ class Run:
         return max(0.0, (self.run.deadline - self.services.clock.now_ms()) / 1000)
 
     async def _load_context(self) -> Sequence[Message]:
-        messages = await self.services.contexts.messages(self.run.window_no)
+        messages = await self.services.contexts.messages(self.run.window_no, self.session.last_seq)
         left_open = open_calls(messages, self.services.clock.now_ms())
         if left_open and self.run.fence > 1:
             await self.keep_results(left_open)
@@ -179,6 +180,7 @@ class Run:
             self.run, drafts, end, tuple(self._usage), deliveries, now_ms=now_ms
         )
         self.session = finished.session
+        self.more_waiting = finished.more_waiting
         self.services.contexts.extend(self.run.window_no, finished.entries)
         self._announce(finished.entries)
         self.services.emit(

@@ -115,10 +115,12 @@ class Workers:
                     if not self._busy[session_key]:
                         return
                     continue
-                await self._execute(claimed.run, claimed.session, claimed.inputs, claimed)
+                more = await self._execute(claimed.run, claimed.session, claimed.inputs, claimed)
                 claimed = None
                 place.leave()
                 entered = False
+                if not more and not self._busy[session_key]:
+                    return
         except OpenClawError as error:
             log.error("session %s: %s; its inputs stay queued", session_key, error)
         except Exception:
@@ -164,7 +166,8 @@ class Workers:
         session: SessionRow,
         inputs: tuple[QueuedInput, ...],
         claimed: Claimed | None,
-    ) -> None:
+    ) -> bool:
+        """Run to the end; whether more may wait."""
         active = Run(self._services, self._settings(), run, session, inputs)
         task = self._spawn(active.execute(claimed.entries if claimed else ()))
         self._active[run.session_key] = (active, task)
@@ -172,6 +175,7 @@ class Workers:
             await asyncio.wait({task})
         finally:
             del self._active[run.session_key]
+        return active.more_waiting
 
     async def _resume(self, run: RunRow) -> None:
         """Take the run over; after three resumes without progress, say so and settle it (REST-3)."""

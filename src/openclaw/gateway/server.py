@@ -139,7 +139,8 @@ class GatewayServer:
         connection = Connection(
             self._connection_settings, services.ids.uuid(), services.ids.uuid(), services.clock.now_ms()
         )
-        client = Client(connection, socket)
+        assert request.transport is not None, "a prepared socket has its transport"
+        client = Client(connection, socket, request.transport)
         sender = services.spawn(client.drain())
         try:
             await self._converse(request, socket, client)

@@ -172,9 +172,9 @@ def known(tx: Transaction, run_id: str) -> Known | None:
     return None if found is None else Known(found[0], found[1], found[3], found[4])
 
 
-def waiting_run_id(tx: Transaction, admission: int) -> str | None:
-    """The handle of an input that still waits."""
-    found = tx.row(SQL["waiting_run_id"], (admission,))
+def waiting_run_id(tx: Transaction, session_key: str, admission: int) -> str | None:
+    """The handle of an input of this session that still waits."""
+    found = tx.row(SQL["waiting_run_id"], (admission, session_key))
     return None if found is None else str(found[0])
 
 

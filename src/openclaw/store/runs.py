@@ -112,7 +112,8 @@ def claim(
     """
     if active_of(tx, session_key) is not None:
         return None
-    run_id = next((found for at in admissions if (found := inbox.waiting_run_id(tx, at))), None)
+    handles = (inbox.waiting_run_id(tx, session_key, admission) for admission in admissions)
+    run_id = next((handle for handle in handles if handle is not None), None)
     if run_id is None:
         return None
     session = sessions.get(tx, session_key)
@@ -159,7 +160,9 @@ def step(
 ) -> tuple[StoredEntry, ...]:
     """Commit one step of a run: its messages and what the model call used."""
     _hold(tx, run, now_ms)
-    _record_usage(tx, run, usage, now_ms)
+    cost_usd = _record_usage(tx, run, usage, now_ms)
+    if cost_usd is not None:
+        tx.run(SQL["add_cost"], (cost_usd, run.session_key))
     return transcript.append(tx, run.session_key, drafts, now_ms, window_no=run.window_no)
 
 
@@ -173,7 +176,9 @@ def finish(
     now_ms: int,
 ) -> Finished:
     """End a run: last messages, usage, deliveries and the closing of the row are one commit."""
-    session = sessions.get(tx, run.session_key)
+    session = sessions.find(tx, run.session_key)
+    if session is None:
+        raise RunLost()  # a deleted session has ended its run
     # A session that was reset under the run keeps its new window clean.
     stays = session.window_no == run.window_no
     entries = transcript.append(tx, run.session_key, drafts, now_ms) if drafts and stays else ()
@@ -183,10 +188,11 @@ def finish(
     )
     if ended is None:
         raise RunLost()
-    _record_usage(tx, run, usage, now_ms)
+    cost_usd = _record_usage(tx, run, usage, now_ms)
     for delivery in deliveries:
         prepare(tx, delivery, run.session_key, run.run_id, now_ms)
-    _close_session(tx, run, end, usage, now_ms)
+    if stays:
+        _close_session(tx, run, end, cost_usd, now_ms)
     return Finished(
         RunRow(*ended),
         sessions.get(tx, run.session_key),
@@ -195,21 +201,20 @@ def finish(
     )
 
 
-def _close_session(
-    tx: Transaction, run: RunRow, end: RunEnd, usage: tuple[UsageRow, ...], now_ms: int
-) -> None:
+def _close_session(tx: Transaction, run: RunRow, end: RunEnd, cost_usd: float | None, now_ms: int) -> None:
     """Counters of the latest run; a failed run keeps the previous ones (LOOP-6)."""
-    known = end.outcome == "ok" and end.input_tokens is not None
-    costs = [row.cost_usd for row in usage if row.cost_usd is not None]
+    good = end.outcome == "ok"
+    known = good and end.input_tokens is not None
     tx.run(
         SQL["end_session"],
         (
             _STATUS[end.outcome], now_ms, now_ms - run.started_at, int(end.outcome == "aborted"),
-            end.provider, end.model,
+            end.provider if good else None, end.model if good else None,
             end.input_tokens if known else None, end.output_tokens if known else None,
-            _prompt_tokens(end) if known else None, 1 if known else None, end.context_tokens,
+            _prompt_tokens(end) if known else None, 1 if known else None,
+            end.context_tokens if good else None,
             end.cache_read if known else None, end.cache_write if known else None,
-            sum(costs) if costs else None, run.session_key,
+            cost_usd, run.session_key,
         ),
     )  # fmt: skip
 
@@ -219,21 +224,31 @@ def _prompt_tokens(end: RunEnd) -> int:
     return (end.input_tokens or 0) + (end.cache_read or 0) + (end.cache_write or 0)
 
 
-def _record_usage(tx: Transaction, run: RunRow, usage: tuple[UsageRow, ...], now_ms: int) -> None:
+def _record_usage(tx: Transaction, run: RunRow, usage: tuple[UsageRow, ...], now_ms: int) -> float | None:
+    """Record calls, each once; returns what the new ones cost, None when no price is known."""
+    cost_usd = None
     for row in usage:
-        tx.run(
+        recorded = tx.row(
             SQL["insert_usage"],
             (
                 row.call_id, run.session_key, run.agent_id, run.run_id, row.provider, row.model,
                 now_ms, row.input, row.output, row.cache_read, row.cache_write, row.cost_usd,
             ),
         )  # fmt: skip
+        if recorded is not None and row.cost_usd is not None:
+            cost_usd = (cost_usd or 0.0) + row.cost_usd
+    return cost_usd
 
 
 def _hold(tx: Transaction, run: RunRow, now_ms: int) -> None:
     """Show that the run is still ours; progress is what the watchdog looks at."""
     if tx.row(SQL["progress"], (now_ms, run.run_id, run.fence)) is None:
         raise RunLost()
+
+
+def abandon(tx: Transaction, session_key: str, now_ms: int) -> None:
+    """End the active run of a session that is being deleted; its owner finds it lost."""
+    tx.run(SQL["abandon"], (now_ms, session_key))
 
 
 def take_over(tx: Transaction, run_id: str, owner: str, now_ms: int) -> RunRow | None:

@@ -169,8 +169,12 @@ def modify(
 
 
 def delete(tx: Transaction, row: SessionRow, now_ms: int) -> None:
-    """Remove the row. Its windows and transcript stay readable by session id until they are purged."""
+    """Remove the row. Its windows and transcript stay readable by session id until they are purged.
+
+    Search does not find them any more, also not when the key comes back (SRCH-3).
+    """
     tx.run(SQL["end_window"], (now_ms, "deleted", row.window_no))
+    tx.run(SQL["forget_windows"], (now_ms, row.session_key))
     if tx.row(SQL["delete_session"], (row.session_no, row.version)) is None:
         raise VersionConflict(f"session {row.session_key} changed in the meantime")
     tx.run(SQL["uncount"], (row.agent_id, int(row.entry.archived_at is not None)))

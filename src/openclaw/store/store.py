@@ -272,13 +272,17 @@ class Store:
         )
 
     async def delete_session(self, session_key: str, *, now_ms: int) -> bool:
-        """Remove one key; others are untouched (LIFE-24). False when it was not there."""
+        """Remove one key; others are untouched (LIFE-24). False when it was not there.
+
+        What waits in it is cancelled and its run is ended in the same commit.
+        """
 
         def unit(tx: Transaction) -> bool:
             row = sessions.find(tx, session_key)
             if row is None:
                 return False
             inbox.cancel(tx, session_key)
+            runs.abandon(tx, session_key, now_ms)
             sessions.delete(tx, row, now_ms)
             return True
 

@@ -6,6 +6,7 @@ who connected and what was called.
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 import uuid
@@ -29,10 +30,10 @@ TOKEN = "test-token-0123456789abcdef"
 
 
 class Twice:
-    """An answer in two parts; with `gate` the second waits until the test opens it."""
+    """An answer in two parts; without a second the client waits for it in vain."""
 
-    def __init__(self, first: Json, second: Json, gate: threading.Event | None = None) -> None:
-        self.first, self.second, self.gate = first, second, gate
+    def __init__(self, first: Json, second: Json | None) -> None:
+        self.first, self.second = first, second
 
 
 class Silence:
@@ -69,32 +70,32 @@ class FakeGateway:
     def called(self, method: str) -> list[Json]:
         return [params for name, params in self.calls if name == method]
 
-    def serve_client(self, socket: ServerConnection) -> None:
+    def serve_client(self, peer: ServerConnection) -> None:
         connection = Connection(ConnectionSettings(), str(uuid.uuid4()), str(uuid.uuid4()), _now_ms())
         try:
             for frame in connection.opening():
-                socket.send(frame.decode())
-            for data in socket:
-                self._take(socket, connection, data)
+                peer.send(frame.decode())
+            for data in peer:
+                self._take(peer, connection, data)
         except ConnectionClosed:
             pass
 
-    def _take(self, socket: ServerConnection, connection: Connection, data: str | bytes) -> None:
+    def _take(self, peer: ServerConnection, connection: Connection, data: str | bytes) -> None:
         outcome = connection.receive(data, _now_ms())
         if isinstance(outcome, Authenticate):
-            self._let_in(socket, connection, outcome.params)
+            self._let_in(peer, connection, outcome.params)
         elif isinstance(outcome, Call):
             params = msgspec.json.decode(outcome.request.params) if outcome.request.params else {}
             self.calls.append((outcome.request.method, params))
             # Events may arrive at any time; a client has to look past them.
-            socket.send(connection.number(PreparedEvent("tick", {"ts": _now_ms()})).decode())
-            self._answer(socket, outcome.request.method, outcome.request.id, params)
+            peer.send(connection.number(PreparedEvent("tick", {"ts": _now_ms()})).decode())
+            self._answer(peer, outcome.request.method, outcome.request.id, params)
         elif isinstance(outcome, Reply):
-            socket.send(outcome.frame.decode())
+            peer.send(outcome.frame.decode())
         elif isinstance(outcome, CloseWith):
-            _close(socket, outcome)
+            _close(peer, outcome)
 
-    def _let_in(self, socket: ServerConnection, connection: Connection, params: ConnectParams) -> None:
+    def _let_in(self, peer: ServerConnection, connection: Connection, params: ConnectParams) -> None:
         self.connects.append(params)
         auth = decide_auth(
             self.mode, digest_secret(TOKEN), params, loopback=True, origin=None, allowed_origins=()
@@ -103,7 +104,7 @@ class FakeGateway:
             self.starting -= 1
             auth = GATEWAY_STARTING
         if isinstance(auth, AuthRefused):
-            _close(socket, connection.refuse(auth))
+            _close(peer, connection.refuse(auth))
             return
         hello = {
             "type": "hello-ok",
@@ -111,32 +112,39 @@ class FakeGateway:
             "server": {"version": "9.9.9", "connId": connection.conn_id},
             "snapshot": {"uptimeMs": 200_000},
         }
-        socket.send(connection.accept(auth, hello).decode())
+        peer.send(connection.accept(auth, hello).decode())
 
-    def _answer(self, socket: ServerConnection, method: str, request_id: str, params: Json) -> None:
+    def _answer(self, peer: ServerConnection, method: str, request_id: str, params: Json) -> None:
         try:
             answer = self.answers[method](params)
         except OpenClawError as error:
-            socket.send(encode_error(request_id, wire_error(error)).decode())
+            peer.send(encode_error(request_id, wire_error(error)).decode())
             return
         if isinstance(answer, HangUp):
-            socket.close(answer.code, answer.reason)
+            peer.close(answer.code, answer.reason)
         elif isinstance(answer, Twice):
-            socket.send(encode_response(request_id, answer.first).decode())
-            if answer.gate is None:
-                socket.send(encode_response(request_id, answer.second).decode())
+            peer.send(encode_response(request_id, answer.first).decode())
+            if answer.second is not None:
+                peer.send(encode_response(request_id, answer.second).decode())
         elif not isinstance(answer, Silence):
-            socket.send(encode_response(request_id, answer).decode())
+            peer.send(encode_response(request_id, answer).decode())
 
 
-def _close(socket: ServerConnection, outcome: CloseWith) -> None:
+def _close(peer: ServerConnection, outcome: CloseWith) -> None:
     if outcome.frame is not None:
-        socket.send(outcome.frame.decode())
-    socket.close(outcome.code, outcome.reason)
+        peer.send(outcome.frame.decode())
+    peer.close(outcome.code, outcome.reason)
 
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+def free_port() -> int:
+    """A port of this machine on which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 @contextmanager
@@ -153,7 +161,7 @@ def running(gateway: FakeGateway) -> Iterator[FakeGateway]:
             thread.join(5)
 
 
-def listing_of(rows: list[Json]) -> Answer:
+def listing_of(rows: list[Json]) -> Callable[[Json], Json]:
     """`sessions.list` over these rows, with limit and offset."""
 
     def answer(params: Json) -> Json:

@@ -21,22 +21,16 @@ from openclaw.cli.failures import (
     RequestRefused,
     VersionsDiffer,
 )
-from openclaw.cli.place import Place, place_at
+from openclaw.cli.place import CredentialSource, Place, place_at
 from openclaw.cli.refusals import connection_refused, read_refusal
 from openclaw.errors import InvalidRequest, Overloaded
 from openclaw.protocol.scopes import READ, WRITE
-from tests.unit.cli.fake_gateway import TOKEN, FakeGateway, HangUp, Json, Silence, Twice, running
+from tests.unit.cli.fake_gateway import TOKEN, FakeGateway, HangUp, Json, Silence, Twice, free_port, running
 
 
-def place_of(gateway: FakeGateway, token: str | None = TOKEN, source: str = "config") -> Place:
+def place_of(gateway: FakeGateway, token: str | None = TOKEN, source: CredentialSource = "config") -> Place:
     place = place_at(gateway.url, "the test")
-    return Place(place.url, place.host, place.port, token, None, source, "/c/openclaw.json")  # type: ignore[arg-type]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return Place(place.url, place.host, place.port, token, None, source, "/c/openclaw.json")
 
 
 @contextmanager
@@ -185,7 +179,7 @@ def test_a_gateway_that_is_still_starting_is_waited_for() -> None:
     ],
 )
 def test_a_wrong_token_names_the_exact_fix_and_never_the_token(
-    token: str | None, source: str, fix: str
+    token: str | None, source: CredentialSource, fix: str
 ) -> None:
     with running(FakeGateway({})) as gateway:
         with (
@@ -214,8 +208,8 @@ def test_a_place_without_a_config_or_in_remote_mode_is_told_where_the_token_goes
 
 @pytest.mark.spec("CLI-4")
 def test_another_protocol_version_is_named() -> None:
-    error = {"code": "INVALID_REQUEST", "message": "protocol mismatch"}
-    error["details"] = {"code": "PROTOCOL_MISMATCH", "expectedProtocol": 7}  # type: ignore[assignment]
+    details = {"code": "PROTOCOL_MISMATCH", "expectedProtocol": 7}
+    error = {"code": "INVALID_REQUEST", "message": "protocol mismatch", "details": details}
     failure = connection_refused(place_at("ws://127.0.0.1:5", "x"), read_refusal(error))
     assert isinstance(failure, VersionsDiffer)
     assert "speaks protocol 4" in failure.message and "speaks 7" in failure.message
@@ -224,7 +218,8 @@ def test_another_protocol_version_is_named() -> None:
 
 @pytest.mark.spec("CLI-5")
 def test_an_error_that_says_nothing_is_still_an_error() -> None:
-    for nonsense in (None, [], {"code": 5, "details": "x", "retryAfterMs": "soon", "retryable": 1}):
+    odd: list[object] = [None, [], {"code": 5, "details": "x", "retryAfterMs": "soon", "retryable": 1}]
+    for nonsense in odd:
         refusal = read_refusal(nonsense)
         assert refusal.message == "the gateway gave no reason"
         assert (dict(refusal.details), refusal.retryable, refusal.retry_after_ms) == ({}, False, None)

@@ -8,7 +8,7 @@ from openclaw.config.credentials import REDACTED, redacted_text
 from openclaw.config.json5 import Json5Error, parse
 from openclaw.config.nodes import plain
 from openclaw.config.views import secrets
-from tests.unit.config.reading import check, config_of
+from tests.unit.config.reading import check, config_of, problems_of
 
 LONG = "abcdefghijklmnop"  # exactly as long as a secret must be
 
@@ -66,6 +66,13 @@ def test_a_config_is_shown_without_secrets_and_with_everything_else() -> None:
     assert tree["channels"]["x"]["tokenFile"] == "/f"
     assert tree["channels"]["x"]["password"] == ""
     assert tree["gateway"]["auth"] == {"token": REDACTED, "mode": "token"}
+
+
+@pytest.mark.spec("CFG-3", "TRX-11")
+@pytest.mark.parametrize("place", ["gateway: {auth: {token: '%s'}}", "channels: {x: {botToken: '%s'}}"])
+def test_the_placeholder_is_never_a_value(place: str) -> None:
+    [problem] = problems_of("{" + place % REDACTED + "}")
+    assert problem.endswith("this placeholder only hides a value when it is shown; write the value itself")
 
 
 @pytest.mark.spec("TRX-11")

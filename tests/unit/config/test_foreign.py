@@ -88,9 +88,7 @@ def _section_at(pattern: tuple[str, ...]) -> type[Struct]:
     kind: inspect.Type = inspect.type_info(Config)
     for step in pattern:
         if step == "*":
-            [kind] = [_element(option) for option in options_of(kind) if _element(option) is not None] or [
-                kind
-            ]
+            [kind] = [element for option in options_of(kind) if (element := _element(option)) is not None]
         else:
             [kind] = [field.type for field in fields_of(section) if field.encode_name == step]
         for option in options_of(kind):

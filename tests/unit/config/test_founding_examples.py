@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -15,6 +14,7 @@ from tests.unit.config.reading import FOUNDING, check, config_of, founding_examp
 EXAMPLES = founding_examples()
 
 
+@pytest.mark.spec("CFG-1")
 def test_there_are_examples_in_every_language() -> None:
     assert len(EXAMPLES) == 9
     assert {name.split(".")[1] for name in EXAMPLES} == {"es", "hi", "th", "en"}
@@ -79,7 +79,3 @@ def test_json_examples_are_json_as_well() -> None:
     assert len(plain_json) == 3
     for name in plain_json:
         assert check(json.dumps(json.loads(EXAMPLES[name]))).config == config_of(EXAMPLES[name])
-
-
-def test_files_stand_beside_the_tests() -> None:
-    assert Path(__file__).parent / "founding" == FOUNDING

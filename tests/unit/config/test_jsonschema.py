@@ -180,6 +180,7 @@ def test_every_object_is_closed_unless_it_belongs_to_a_connector() -> None:
         assert SCHEMA["properties"][section]["deprecated"]
 
 
+@pytest.mark.spec("CFG-3")
 def test_says_defaults_units_and_secrets() -> None:
     definitions = SCHEMA["$defs"]
     assert definitions["ContextPruningConfig"]["properties"]["ttl"]["default"] == "5m"
@@ -195,6 +196,7 @@ def test_says_defaults_units_and_secrets() -> None:
     assert SCHEMA["title"] == "OpenClaw configuration"
 
 
+@pytest.mark.spec("CFG-3")
 def test_is_plain_json_and_always_the_same() -> None:
     assert json.loads(json.dumps(SCHEMA)) == SCHEMA
     assert json.dumps(config_schema()) == json.dumps(SCHEMA)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -167,6 +169,17 @@ def test_huge_files_are_not_even_parsed(tmp_path: Path) -> None:
     assert reason_of(path) == "larger than 4 MiB; this is not a config file"
 
 
+@pytest.mark.spec("CFG-2")
 def test_the_process_environment_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENCLAW_STATE_DIR", "/elsewhere")
     assert state_dir({"HOME": "/h"}) == Path("/h/.openclaw")
+
+
+@pytest.mark.spec("CFG-4")
+def test_reading_a_config_loads_neither_the_event_loop_nor_the_watcher() -> None:
+    code = (
+        "import sys, openclaw.config.views, openclaw.config.write, openclaw.config.jsonschema;"
+        "print({'asyncio', 'watchfiles'} & set(sys.modules))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "set()"

@@ -277,7 +277,7 @@ def test_cron_and_hooks() -> None:
 
 
 def test_models_providers() -> None:
-    text = """{models: {mode: "replace", providers: {local: {baseUrl: "http://127.0.0.1:1/v1", apiKey: "k",
+    text = """{models: {providers: {local: {baseUrl: "http://127.0.0.1:1/v1", apiKey: "k",
       api: "openai-completions", models: [{id: "m/1", name: "M", contextWindow: 1000, maxTokens: 10,
         reasoning: true, input: ["text", "image"],
         cost: {input: 1, output: 2.5, cacheRead: 0, cacheWrite: 3}},

@@ -42,6 +42,7 @@ def test_missing_and_empty_variables_are_named_once() -> None:
     ]
 
 
+@pytest.mark.spec("CFG-3")
 @given(st.text(max_size=60))
 @settings(max_examples=200, deadline=None)
 def test_text_without_references_survives_escaping(text: str) -> None:
@@ -91,6 +92,16 @@ def test_references_are_resolved_anywhere_and_remembered() -> None:
 def test_facts_about_the_machine_are_not_secrets() -> None:
     assert secret_values(("HOME", "USER", "KEY"), {"HOME": "/home/x", "USER": "x", "KEY": "k"}) == {"k"}
     assert secret_values(("GONE",), {}) == frozenset()
+
+
+@pytest.mark.spec("CFG-3")
+@pytest.mark.parametrize(
+    ("value", "what"), [("a\0b", "a NUL character"), ("caf\udce9", "half of a surrogate pair")]
+)
+def test_an_environment_that_is_no_text_is_refused(value: str, what: str) -> None:
+    assert problems_of("{session: {store: '${X}'}}", {"X": value}) == [
+        f"session.store: the text holds {what}; remove it"
+    ]
 
 
 @pytest.mark.spec("CFG-3")

@@ -137,6 +137,10 @@ class Bench:
         fresh.replace(self.path)
 
 
+def _overwrite(path: Path, text: str) -> None:
+    path.write_text(text)
+
+
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path / "openclaw.json", "{session: {mainKey: 'one'}}")
@@ -184,7 +188,7 @@ async def test_an_untouched_file_is_not_read_again(bench: Bench) -> None:
 async def test_waits_until_the_editor_is_done(bench: Bench) -> None:
     """Truncated, half written, gone for a moment, then complete: one event, with the final text."""
     bench.while_asleep = [
-        lambda: bench.path.write_text("{session"),
+        lambda: _overwrite(bench.path, "{session"),
         bench.path.unlink,
         bench.write("{session: {mainKey: 'final'}}"),
     ]

@@ -208,6 +208,8 @@ def test_a_hostile_number_of_mistakes_is_bounded() -> None:
     assert str(problems[-1]) == f"openclaw.json — and {20_000 - MAX_LISTED} more problems that are not listed"
     sections = "{channels: {" + ",".join(f"c{index}: {{groups: 1}}" for index in range(600)) + "}}"
     assert len(check(sections).problems) == MAX_LISTED + 1
+    ignored = "{agents: {list: [" + ",".join(f"{{id: 'a{index}', params: 1}}" for index in range(600)) + "]}}"
+    assert len(check(ignored).warnings) == MAX_LISTED
 
 
 @pytest.mark.spec("CFG-3")

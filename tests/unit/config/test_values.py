@@ -66,12 +66,14 @@ def test_sizes(value: str | float, size: int | None) -> None:
     assert parse_size(value) == size
 
 
+@pytest.mark.spec("CFG-3")
 @given(st.integers(0, 10**12))
 @settings(max_examples=100, deadline=None)
 def test_a_written_duration_reads_back(ms: int) -> None:
     assert parse_duration_ms(format_duration(ms), "d") == ms
 
 
+@pytest.mark.spec("CFG-3")
 @pytest.mark.parametrize(
     ("ms", "text"), [(300_000, "5m"), (86_400_000, "1d"), (0, "0d"), (1500, "1500ms"), (7_200_000, "2h")]
 )

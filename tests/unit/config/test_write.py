@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from openclaw.config import write
 from openclaw.config.edit import set_value
-from openclaw.config.load import load, load_or_raise
+from openclaw.config.load import MAX_FILE_BYTES, load, load_or_raise
 from openclaw.config.write import MAX_REJECTED_FILES, ensure_token, write_config
 from openclaw.errors import ConfigInvalid, VersionConflict
 
@@ -65,7 +64,9 @@ def test_a_rejected_text_is_kept_aside_and_never_goes_live(path: Path) -> None:
 def test_only_the_newest_rejected_texts_are_kept(path: Path) -> None:
     for second in range(MAX_REJECTED_FILES + 3):
         with pytest.raises(ConfigInvalid):
-            write_config(path, f"{{x{second}: 1}}", {}, expected_hash="", clock=lambda at=second: at)
+            write_config(
+                path, f"{{x{second}: 1}}", {}, expected_hash="", clock=iter([float(second)]).__next__
+            )
     kept = sorted(file.read_text() for file in path.parent.glob("*.rejected.*"))
     assert kept == [f"{{x{second}: 1}}" for second in range(3, MAX_REJECTED_FILES + 3)]
 
@@ -92,7 +93,7 @@ def test_a_failed_replace_leaves_everything_as_it_was(path: Path, monkeypatch: p
     def fail(_: int) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(write.os, "fsync", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="disk full"):
         write_config(path, "{}", {}, expected_hash=before.hash)
     assert path.read_text() == GOOD
@@ -112,6 +113,13 @@ def test_a_file_that_cannot_be_read_is_not_replaced(tmp_path: Path) -> None:
 def test_text_that_cannot_be_stored_is_refused(path: Path) -> None:
     with pytest.raises(ConfigInvalid, match="half of a surrogate pair"):
         write_config(path, "{} // \ud800", {}, expected_hash=load(path, {}).hash)
+    assert path.read_text() == GOOD
+
+
+@pytest.mark.spec("CFG-6")
+def test_a_text_that_could_not_be_read_again_is_refused(path: Path) -> None:
+    with pytest.raises(ConfigInvalid, match="larger than 4 MiB"):
+        write_config(path, "{}" + " " * MAX_FILE_BYTES, {}, expected_hash=load(path, {}).hash)
     assert path.read_text() == GOOD
 
 

@@ -38,4 +38,4 @@ UPDATE sessions SET version = version + 1,
 WHERE session_no = $3
 
 -- name: waiting_run_id
-SELECT run_id FROM inbox WHERE admission = $1 AND state = 'queued'
+SELECT run_id FROM inbox WHERE admission = $1 AND session_key = $2 AND state = 'queued'

@@ -39,6 +39,10 @@ WHERE run_id = $6 AND state = 'active' AND fence = $7
 RETURNING run_id, session_key, agent_id, window_no, kind, lane, state, outcome, stop_reason, error, owner, fence, resumes,
   started_at, last_progress, deadline, ended_at, reply_seq
 
+-- name: abandon
+UPDATE runs SET state = 'ended', outcome = 'aborted', stop_reason = 'deleted', ended_at = $1, last_progress = $1
+WHERE session_key = $2 AND state = 'active'
+
 -- name: end_session
 UPDATE sessions SET version = version + 1, status = $1, ended_at = $2, runtime_ms = $3, aborted_last_run = $4,
   system_sent = 1, model_provider = coalesce($5, model_provider), model = coalesce($6, model),
@@ -55,6 +59,11 @@ INSERT INTO usage (call_id, state, session_key, agent_id, run_id, provider, mode
   cache_write, cost_usd)
 VALUES ($1, 'settled', $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 ON CONFLICT (call_id) DO NOTHING
+RETURNING call_id
+
+-- name: add_cost
+UPDATE sessions SET version = version + 1, estimated_cost_usd = coalesce(estimated_cost_usd, 0) + $1
+WHERE session_key = $2
 
 -- name: usage_totals
 SELECT count(*), coalesce(sum(input), 0), coalesce(sum(output), 0), sum(cost_usd) FROM usage WHERE session_key = $1

@@ -86,7 +86,8 @@ CREATE TABLE windows (
   reason          TEXT NOT NULL,
   started_at      INTEGER NOT NULL,
   ended_at        INTEGER,
-  end_reason      TEXT
+  end_reason      TEXT,
+  deleted_at      INTEGER  -- its key was deleted: readable by id, but a new session of the key does not inherit it
 );
 CREATE INDEX windows_key ON windows (session_key, window_no);
 
@@ -260,7 +261,7 @@ CREATE TABLE search_rows (
   window_no INTEGER NOT NULL,
   seq       INTEGER NOT NULL
 );
-CREATE VIRTUAL TABLE search USING fts5 (words, content = '', columnsize = 0, tokenize = "unicode61 remove_diacritics 0 categories 'L* N* Co M*'");
+CREATE VIRTUAL TABLE search USING fts5 (words, content = '', columnsize = 0, tokenize = 'ascii');
 
 -- Scheduled jobs and paired devices (token hashes only).
 CREATE TABLE jobs (

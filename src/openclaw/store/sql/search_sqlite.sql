@@ -17,7 +17,7 @@ DELETE FROM search_pending
 SELECT p.words, s.session_key, w.session_id, e.seq, e.entry_id, e.role, e.created_at,
   coalesce(e.body, (SELECT b.body FROM blobs b WHERE b.hash = e.blob_hash))
 FROM search_pending p
-JOIN windows w ON w.window_no = p.window_no
+JOIN windows w ON w.window_no = p.window_no AND w.deleted_at IS NULL
 JOIN sessions s ON s.session_key = w.session_key
 JOIN entries e ON e.window_no = p.window_no AND e.seq = p.seq
 WHERE (CAST($1 AS TEXT) IS NULL OR s.agent_id = $1) AND (CAST($2 AS TEXT) IS NULL OR s.session_key = $2)
@@ -27,7 +27,7 @@ ORDER BY p.search_no DESC
 SELECT s.session_key, w.session_id, e.seq, e.entry_id, e.role, e.created_at,
   coalesce(e.body, (SELECT b.body FROM blobs b WHERE b.hash = e.blob_hash))
 FROM search JOIN search_rows r ON r.search_no = search.rowid
-JOIN windows w ON w.window_no = r.window_no
+JOIN windows w ON w.window_no = r.window_no AND w.deleted_at IS NULL
 JOIN sessions s ON s.session_key = w.session_key
 JOIN entries e ON e.window_no = r.window_no AND e.seq = r.seq
 WHERE search.words MATCH $1 AND (CAST($2 AS TEXT) IS NULL OR s.agent_id = $2)

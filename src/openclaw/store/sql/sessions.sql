@@ -49,6 +49,9 @@ RETURNING window_no
 -- name: end_window
 UPDATE windows SET ended_at = $1, end_reason = $2 WHERE window_no = $3
 
+-- name: forget_windows
+UPDATE windows SET deleted_at = $1 WHERE session_key = $2 AND deleted_at IS NULL
+
 -- name: reopen_window
 UPDATE windows SET ended_at = NULL, end_reason = NULL WHERE window_no = $1
 

@@ -1,0 +1,1 @@
+"""Benchmarks: two things compared in one run, CPU counted, ratios kept. Never a timed test."""
