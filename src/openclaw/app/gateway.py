@@ -36,7 +36,7 @@ from openclaw.engine.tools.session_status import SessionStatusTool
 from openclaw.engine.tools.sessions_list import SessionsListTool
 from openclaw.engine.turns import Turns
 from openclaw.engine.workers import Workers
-from openclaw.errors import Unavailable
+from openclaw.errors import OpenClawError, Unavailable
 from openclaw.gateway.hub import Hub
 from openclaw.gateway.server import LOOPBACK_HOSTS, GatewayServer, ServerSettings
 from openclaw.gateway.services import GatewayServices
@@ -214,9 +214,14 @@ class Gateway:
                     log.error("config not applied: %s", problem)
                 return
             log.info("config changed: %s", event.action.reason)
-            if event.action.apply:
+            if not event.action.apply:
+                return
+            try:
                 self._source.replace(event.loaded.config)
-                self.services.workers.lanes.resize(self._source.current().lane_caps)
+            except OpenClawError as error:
+                log.error("config not applied: %s", error)
+                return
+            self.services.workers.lanes.resize(self._source.current().lane_caps)
 
         await reload.watch(self._loaded, self._env, on_change)
 

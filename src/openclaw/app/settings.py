@@ -20,7 +20,7 @@ from openclaw.domain.visibility import VisibilityPolicy
 from openclaw.engine.lanes import DEFAULT_CAPS
 from openclaw.engine.ports import ModelPrice, ModelTarget
 from openclaw.engine.settings import AgentSettings, EngineSettings
-from openclaw.errors import InvalidRequest
+from openclaw.errors import InvalidRequest, OpenClawError
 from openclaw.gateway.services import ModelRow
 from openclaw.models.catalog import OFFLINE_REF, ModelInfo, ProviderInfo, resolve_target
 from openclaw.store.inbox import ResetRulesAt
@@ -40,8 +40,13 @@ class SettingsSource:
         return self._settings
 
     def replace(self, config: Config) -> None:
-        self._config = config
-        self._settings = self._build()
+        """Take a new configuration; when it cannot be used, the one in force stays."""
+        previous, self._config = self._config, config
+        try:
+            self._settings = self._build()
+        except OpenClawError:
+            self._config = previous
+            raise
 
     def offer_tools(self, names: tuple[str, ...]) -> None:
         self._tools = names

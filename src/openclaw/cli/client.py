@@ -124,7 +124,7 @@ class GatewayClient:
     def _shake_hands(self, deadline: Deadline) -> Refusal | None:
         """Connect and introduce ourselves. Returns None when let in, else the refusal."""
         self._connection = self._stack.enter_context(self._open(deadline))
-        challenge = self._receive("the challenge", deadline)
+        challenge = self._receive("the first word", deadline)
         if challenge.get("event") != "connect.challenge":
             raise NotAGateway(f"what answers at {self.place.shown_url} is not an openclaw gateway")
         request_id = self._send("connect", self._introduction())
@@ -179,7 +179,7 @@ class GatewayClient:
         except InvalidStatus as answer:
             raise NotAGateway(_http_answer(place, answer)) from None
         except TimeoutError:
-            raise _too_late(place, "the connection", deadline) from None
+            raise _too_late(place, "a connection to", deadline) from None
         except (InvalidHandshake, EOFError, ValueError):
             raise NotAGateway(
                 f"what answers at {place.shown_url} does not speak WebSocket; is it the right port?"
@@ -209,7 +209,7 @@ class GatewayClient:
 
     def _response(self, request_id: str, method: str, deadline: Deadline) -> Json:
         while True:
-            frame = self._receive(method, deadline)
+            frame = self._receive(f"the answer to {method}", deadline)
             if frame.get("type") == "res" and frame.get("id") == request_id:
                 return frame
 
@@ -218,7 +218,7 @@ class GatewayClient:
             data = self._connection.recv(timeout=deadline.left_s())
             frame = msgspec.json.decode(data)
         except TimeoutError:
-            raise _too_late(self.place, awaited, deadline) from None
+            raise _too_late(self.place, f"{awaited} from", deadline) from None
         except ConnectionClosed as closed:
             raise _closed(self.place, closed) from None
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -238,7 +238,7 @@ def _dial(place: Place, deadline: Deadline) -> socket.socket:
     except socket.gaierror:
         raise not_reachable(place, f"no such host: {place.host}") from None
     except TimeoutError:
-        raise _too_late(place, "the connection", deadline) from None
+        raise _too_late(place, "a connection to", deadline) from None
     except (OSError, UnicodeError) as error:
         raise not_reachable(place, getattr(error, "strerror", None) or str(error)) from None
 
@@ -255,8 +255,8 @@ def _http_answer(place: Place, answer: InvalidStatus) -> str:
 
 def _too_late(place: Place, awaited: str, deadline: Deadline) -> GatewayTimeout:
     return GatewayTimeout(
-        f"no answer to {awaited} from {place.shown_url} within {deadline.timeout_s:g} s"
-        " — give it more time with --timeout"
+        f"waited {deadline.timeout_s:g} s for {awaited} {place.shown_url} — it is busy, or not a gateway;"
+        " try again, or wait longer with --timeout"
     )
 
 

@@ -155,7 +155,9 @@ def _first(*values: float | None) -> float | None:
 
 
 def _rule_of_channel(by_channel: Mapping[str, ResetRule], channel: str | None) -> ResetRule | None:
-    wanted = (channel or "").strip().lower()
+    if channel is None:
+        return None
+    wanted = channel.strip().lower()
     return next((rule for name, rule in by_channel.items() if name.strip().lower() == wanted), None)
 
 

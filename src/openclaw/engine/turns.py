@@ -23,7 +23,7 @@ from openclaw.engine.prompt import greeting_prompt
 from openclaw.engine.settings import EngineSettings
 from openclaw.engine.workers import Workers, lane_of
 from openclaw.errors import InvalidRequest
-from openclaw.store.inbox import ExternalId, Known, NewInput
+from openclaw.store.inbox import ExternalId, Inbound, Known, NewInput
 from openclaw.store.records import RunRow, SessionSeed, UserInput
 from openclaw.store.runs import RunPlan
 from openclaw.store.store import Accepted, Store
@@ -41,6 +41,7 @@ class Incoming(Struct, frozen=True):
     expires_at: int | None = None
     timeout_s: float | None = None
     may_reset: bool = True
+    inbound: Inbound | None = None
 
 
 class Receipt(Struct, frozen=True):
@@ -127,7 +128,7 @@ class Turns:
                     body = msgspec.structs.replace(body, extra_system_prompt=greeting_prompt())
         return NewInput(
             incoming.run_id, incoming.seed, incoming.source, incoming.principal, body, incoming.external,
-            incoming.expires_at, reset, settings.send_policy,
+            incoming.expires_at, reset, settings.send_policy, incoming.inbound,
         )  # fmt: skip
 
     async def _replay(self, known: Known, now_ms: int) -> Receipt:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -22,7 +22,8 @@ from openclaw.domain.keys import (
     format_key,
     session_kind,
 )
-from openclaw.domain.lifecycle import session_type
+from openclaw.domain.lifecycle import TurnSource, session_type
+from openclaw.domain.origin import InboundContext
 from openclaw.engine.ports import Clock, Ids
 from openclaw.engine.settings import EngineSettings
 from openclaw.engine.turns import Turns
@@ -30,6 +31,7 @@ from openclaw.engine.workers import Workers
 from openclaw.errors import InvalidRequest
 from openclaw.gateway.client import Client
 from openclaw.gateway.hub import Hub
+from openclaw.store.inbox import Inbound
 from openclaw.store.records import SessionRow, SessionSeed
 from openclaw.store.store import Store
 
@@ -74,10 +76,19 @@ class Caller(Struct, frozen=True):
     answer_later: Callable[[object], None]
 
     @property
-    def channel(self) -> str:
+    def channel(self) -> Literal["webchat", "internal"]:
         """The channel of a session that is reached over RPC only (AMB-37)."""
         info = self.client.connection.client
         return channel_of_client(info.mode if info else None, info.id if info else None)
+
+    @property
+    def source(self) -> TurnSource:
+        return "webchat" if self.channel == "webchat" else "cli"
+
+    @property
+    def inbound(self) -> Inbound:
+        """A turn from inside: it never replaces a route to the outside (ORG-8)."""
+        return Inbound(InboundContext(source=self.source, provider=self.channel))
 
 
 def resolve_seed(

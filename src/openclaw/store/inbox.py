@@ -15,9 +15,11 @@ import msgspec
 from msgspec import Struct
 
 from openclaw.domain import lifecycle
+from openclaw.domain.origin import DmScope, InboundContext, apply_inbound
 from openclaw.domain.policy import SendPolicy, decide_send, send_facts
 from openclaw.errors import IdempotencyConflict, Overloaded, SendDenied
-from openclaw.store import sessions
+from openclaw.store import conversations, sessions
+from openclaw.store.conversations import ConversationRef
 from openclaw.store.database import Row, Transaction
 from openclaw.store.records import QueuedInput, SessionRow, SessionSeed, UserInput
 from openclaw.store.sessions import Rotation, RotationReason
@@ -39,6 +41,15 @@ class ExternalId(Struct, frozen=True):
     message_id: str
 
 
+class Inbound(Struct, frozen=True):
+    """What the surface tells about where an input came from (ORG-4)."""
+
+    context: InboundContext
+    place: ConversationRef | None = None
+    dm_scope: DmScope = "main"
+    sole_owner: str | None = None
+
+
 class NewInput(Struct, frozen=True):
     """An input as it arrives. `run_id` is the idempotency key and the handle to cancel it by."""
 
@@ -51,6 +62,7 @@ class NewInput(Struct, frozen=True):
     expires_at: int | None = None
     reset: Literal["new", "reset"] | None = None
     send_policy: SendPolicy | None = None
+    inbound: Inbound | None = None
 
 
 class ResetRulesAt(Struct, frozen=True):
@@ -124,8 +136,31 @@ def accept(
         ),
     )  # fmt: skip
     assert inserted is not None
-    tx.run(SQL["touch"], (int(human), now_ms, row.session_no))
+    if not _describe(tx, row, new.inbound, now_ms):
+        tx.run(SQL["touch"], (int(human), now_ms, row.session_no))
     return Admission(row, new.run_id, inserted[0], created, rotation)
+
+
+def _describe(tx: Transaction, row: SessionRow, inbound: Inbound | None, now_ms: int) -> bool:
+    """Keep origin, route and place of an input. False when that changes nothing about the entry."""
+    if inbound is None:
+        return False
+    if inbound.place is not None:
+        conversations.link(tx, row.session_key, inbound.place, now_ms)
+    entry = apply_inbound(
+        row.entry,
+        inbound.context,
+        now_ms=now_ms,
+        dm_scope=inbound.dm_scope,
+        sole_owner=inbound.sole_owner,
+    )
+    settled = msgspec.structs.replace(
+        row.entry, updated_at=entry.updated_at, last_interaction_at=entry.last_interaction_at
+    )
+    if entry == settled:
+        return False
+    sessions.change(tx, row, entry, now_ms=now_ms)
+    return True
 
 
 def _check_send(new: NewInput, row: SessionRow | None) -> None:

@@ -116,7 +116,7 @@ def create(tx: Transaction, seed: SessionSeed, session_id: str, now_ms: int) -> 
     )  # fmt: skip
     inserted = tx.row(SQL["insert_session"], (None, *session_to_columns(row)))
     assert inserted is not None
-    tx.run(SQL["count"], (seed.agent_id, 0))
+    tx.run(SQL["count"], (seed.agent_id, seed.kind, 0))
     return msgspec.structs.replace(row, session_no=inserted[0])
 
 
@@ -153,8 +153,8 @@ def change(
         raise VersionConflict(f"session {row.session_key} changed in the meantime")
     was, now = row.entry.archived_at is not None, entry.archived_at is not None
     if was != now:
-        tx.run(SQL["uncount"], (row.agent_id, int(was)))
-        tx.run(SQL["count"], (row.agent_id, int(now)))
+        tx.run(SQL["uncount"], (row.agent_id, row.kind, int(was)))
+        tx.run(SQL["count"], (row.agent_id, row.kind, int(now)))
     return changed
 
 
@@ -177,7 +177,7 @@ def delete(tx: Transaction, row: SessionRow, now_ms: int) -> None:
     tx.run(SQL["forget_windows"], (now_ms, row.session_key))
     if tx.row(SQL["delete_session"], (row.session_no, row.version)) is None:
         raise VersionConflict(f"session {row.session_key} changed in the meantime")
-    tx.run(SQL["uncount"], (row.agent_id, int(row.entry.archived_at is not None)))
+    tx.run(SQL["uncount"], (row.agent_id, row.kind, int(row.entry.archived_at is not None)))
 
 
 # -- windows ---------------------------------------------------------------------------------------
@@ -281,7 +281,8 @@ def _merge_agents(tx: Transaction, filters: tuple[Any, ...], limit: int, offset:
 def _total(tx: Transaction, query: ListQuery, filters: tuple[Any, ...]) -> int:
     narrowed = (query.active_since_ms, query.label, query.spawned_by, query.search)
     if all(value is None for value in narrowed):
-        counted = tx.row(SQL["total"], (query.agent_id, filters[0]))
+        archived, *_, hide_global, hide_unknown = filters
+        counted = tx.row(SQL["total"], (query.agent_id, archived, hide_global, hide_unknown))
     else:
         counted = tx.row(SQL["count_matching"], (query.agent_id, *filters))
     assert counted is not None
@@ -289,7 +290,9 @@ def _total(tx: Transaction, query: ListQuery, filters: tuple[Any, ...]) -> int:
 
 
 def _like(text: str) -> str:
-    escaped = text.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    """A LIKE pattern that takes the text literally. Folds the letters that SQL's `lower` folds, no others."""
+    folded = "".join(char.lower() if char.isascii() else char for char in text)
+    escaped = folded.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%"
 
 

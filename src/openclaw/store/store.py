@@ -12,10 +12,12 @@ from typing import Any
 from msgspec import Struct
 
 from openclaw.domain.entry import SessionEntry
+from openclaw.domain.origin import update_last_route
 from openclaw.errors import VersionConflict
-from openclaw.store import inbox, outbox, runs, search, sessions, transcript
+from openclaw.store import conversations, inbox, outbox, runs, search, sessions, transcript
+from openclaw.store.conversations import ConversationRef
 from openclaw.store.database import Database, Transaction
-from openclaw.store.inbox import Admission, Known, NewInput, ResetRulesAt
+from openclaw.store.inbox import Admission, Inbound, Known, NewInput, ResetRulesAt
 from openclaw.store.records import (
     DeliveryDraft,
     EntryDraft,
@@ -93,6 +95,43 @@ class Store:
             return Accepted(taken, runs.claim(tx, key, (taken.admission,), start, draft_input, now_ms))
 
         return await self._database.write(unit)
+
+    async def record_inbound(
+        self,
+        seed: SessionSeed,
+        inbound: Inbound,
+        *,
+        session_id: str,
+        now_ms: int,
+        update_only: bool = False,
+    ) -> SessionRow | None:
+        """Keep origin and route of a message that starts no turn (ORG-3, ORG-4).
+
+        With `update_only` observing a message never creates a session (ORG-9); None then.
+        """
+
+        def unit(tx: Transaction) -> SessionRow | None:
+            row = sessions.find(tx, seed.session_key)
+            if row is None:
+                if update_only:
+                    return None
+                row = sessions.create(tx, seed, session_id, now_ms)
+            if inbound.place is not None:
+                conversations.link(tx, row.session_key, inbound.place, now_ms)
+            entry = update_last_route(
+                row.entry,
+                inbound.context,
+                now_ms=now_ms,
+                dm_scope=inbound.dm_scope,
+                sole_owner=inbound.sole_owner,
+            )
+            return sessions.modify(tx, row, lambda _old: entry or row.entry, now_ms)
+
+        return await self._database.write(unit)
+
+    async def conversations_of(self, session_key: str) -> tuple[ConversationRef, ...]:
+        """The places that a session was reached from, the latest first (DB-9)."""
+        return await self._database.read(lambda tx: conversations.of_session(tx, session_key))
 
     async def queued(self, session_key: str) -> tuple[QueuedInput, ...]:
         """What waits in a session, in the order of admission."""

@@ -86,6 +86,8 @@ def test_remote_mode_without_a_url_is_refused_by_a_message_that_names_the_settin
     write_config('{ gateway: { mode: "remote" } }')
     with pytest.raises((InvalidRequest, ConfigInvalid), match=r"gateway\.remote\.url"):
         find(home)
+    with pytest.raises(InvalidRequest, match=r"gateway\.remote\.url is not set"):
+        find_place(Flags(), {"HOME": str(home)}, tolerate_invalid=True)
 
 
 @pytest.mark.spec("CLI-5")

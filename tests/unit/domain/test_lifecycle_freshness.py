@@ -143,6 +143,8 @@ def test_the_coming_expiry_can_be_told() -> None:
     assert coming(policy(idle=100_000)) == NextExpiry(at_ms=four, reason="daily")
     assert coming(policy("idle", idle=100_000)) == NextExpiry(last + 100_000 * MINUTE + 1, "idle")
     assert coming(policy("idle")) is None
+    at_once = next_expiry(policy(), last_interaction_ms=last, now_ms=last, zone=BERLIN)
+    assert at_once == NextExpiry(at_ms=four, reason="daily")
 
 
 moments = st.integers(0, 2_500_000_000_000)

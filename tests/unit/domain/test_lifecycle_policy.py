@@ -111,6 +111,7 @@ def test_a_channel_rule_stands_alone_for_every_type() -> None:
         assert resolved(rules, kind, "telegram") == ("idle", 9, 9)
         assert resolved(rules, kind, None) == ("idle", 9, 9)
     assert resolve_reset(rules, session_type="direct", channel="slack").origin == "channel"
+    assert resolved(ResetRules(by_channel={"": ResetRule(at_hour=1)}), channel=None) == ("daily", 4, None)
     spelled = ResetRules(by_channel={" MSTeams ": ResetRule(at_hour=1)})
     assert resolved(spelled, channel="msteams") == ("daily", 1, None)
 

@@ -38,7 +38,15 @@ async def run_agent(
         deliver=bool(asked.deliver and route),
     )
     receipt = await services.turns.accept(
-        Incoming(asked.idempotency_key, seed, "cli", "operator", body, timeout_s=asked.timeout or None)
+        Incoming(
+            asked.idempotency_key,
+            seed,
+            caller.source,
+            "operator",
+            body,
+            timeout_s=asked.timeout or None,
+            inbound=caller.inbound,
+        )
     )
     services.spawn(_answer_when_done(services, caller, receipt.run_id))
     return results.AgentAccepted(

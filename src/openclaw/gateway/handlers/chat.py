@@ -41,9 +41,10 @@ async def send(services: GatewayServices, caller: Caller, asked: params.ChatSend
         Incoming(
             asked.idempotency_key,
             seed,
-            "webchat" if caller.channel == "webchat" else "cli",
+            caller.source,
             "operator",
             body,
+            inbound=caller.inbound,
             timeout_s=asked.timeout_ms / 1000 if asked.timeout_ms else None,
             may_reset=not asked.suppress_command_interpretation,
         )

@@ -9,9 +9,10 @@ CREATE TABLE meta (
 -- How many sessions there are, kept by the verbs, so that no list ever counts rows.
 CREATE TABLE counters (
   agent_id TEXT NOT NULL,
+  kind     TEXT NOT NULL,
   archived INTEGER NOT NULL CHECK (archived IN (0, 1)),
   sessions INTEGER NOT NULL CHECK (sessions >= 0),
-  PRIMARY KEY (agent_id, archived)
+  PRIMARY KEY (agent_id, kind, archived)
 ) WITHOUT ROWID;
 
 -- One row per session key: what lists, filters and routing read as typed columns, the rest in `more`.

@@ -31,15 +31,16 @@ RETURNING version
 DELETE FROM sessions WHERE session_no = $1 AND version = $2 RETURNING session_no
 
 -- name: count
-INSERT INTO counters (agent_id, archived, sessions) VALUES ($1, $2, 1)
-ON CONFLICT (agent_id, archived) DO UPDATE SET sessions = counters.sessions + 1
+INSERT INTO counters (agent_id, kind, archived, sessions) VALUES ($1, $2, $3, 1)
+ON CONFLICT (agent_id, kind, archived) DO UPDATE SET sessions = counters.sessions + 1
 
 -- name: uncount
-UPDATE counters SET sessions = sessions - 1 WHERE agent_id = $1 AND archived = $2
+UPDATE counters SET sessions = sessions - 1 WHERE agent_id = $1 AND kind = $2 AND archived = $3
 
 -- name: total
 SELECT coalesce(sum(sessions), 0) FROM counters
 WHERE (CAST($1 AS TEXT) IS NULL OR agent_id = $1) AND (CAST($2 AS INTEGER) IS NULL OR archived = $2)
+  AND kind NOT IN ('cron-run', $3, $4)
 
 -- name: insert_window
 INSERT INTO windows (session_id, session_key, previous_no, base_no, base_seq, id_salt, reason, started_at)

@@ -1,0 +1,274 @@
+"""Lists of sessions: newest first, paged without gaps, filtered by columns, counted without counting."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import Struct
+
+from openclaw.domain.entry import SessionEntry
+from openclaw.store.records import SessionRow
+from openclaw.store.sessions import ListQuery
+from openclaw.store.sqlite import SqliteDatabase
+from openclaw.store.store import Store
+from tests.conformance.making import NOON, create, in_memory, queue, seed, turn
+
+KINDS = ("main", "other", "global", "unknown", "cron-run")
+WORDS = ("100%", "a_b", "a\\b", "École", "école", "ไทย", "Straße", "AbC", "100", "ab")
+
+
+async def keys(store: Store, query: ListQuery) -> list[str]:
+    return [row.session_key.removeprefix("agent:") for row in (await store.list_sessions(query)).rows]
+
+
+# -- by example ------------------------------------------------------------------------------------
+
+
+async def test_the_newest_come_first_across_agents(store: Store) -> None:
+    for n, (agent, name) in enumerate([("a", "one"), ("b", "two"), ("a", "three"), ("b", "four")]):
+        await create(store, seed(name, agent_id=agent), at=NOON + n)
+    await create(store, seed("tie", agent_id="c"), at=NOON + 3)
+    page = await store.list_sessions(ListQuery())
+    assert [row.entry.updated_at - NOON for row in page.rows] == [3, 3, 2, 1, 0]
+    # Of two that changed in the same millisecond the one created later comes first.
+    assert [row.session_key for row in page.rows][:2] == ["agent:c:tie", "agent:b:four"]
+    assert page.total == 5
+    await queue(store, "run-1", to=seed("one", agent_id="a"), at=NOON + 9)
+    assert (await keys(store, ListQuery(limit=1))) == ["a:one"]
+    assert await keys(store, ListQuery(agent_id="b")) == ["b:four", "b:two"]
+    assert (await store.list_sessions(ListQuery(agent_id="b", limit=1))).total == 2
+    assert (await store.list_sessions(ListQuery(agent_id="nobody"))) == (
+        await store.list_sessions(ListQuery(agent_id="a", label="nothing"))
+    )
+
+
+async def test_pages_have_no_gaps_and_no_repeats(store: Store) -> None:
+    for n in range(23):
+        await create(store, seed(f"s{n}", agent_id="abc"[n % 3]), at=NOON + n // 4)
+    whole = await keys(store, ListQuery())
+    assert len(whole) == len(set(whole)) == 23
+    for agent_id in (None, "a"):
+        expected = [key for key in whole if agent_id is None or key.startswith(agent_id)]
+        for size in (1, 4, 7, 23, 50):
+            pages: list[str] = []
+            for offset in range(0, 30, size):
+                page = await store.list_sessions(ListQuery(agent_id=agent_id, limit=size, offset=offset))
+                assert page.total == len(expected)
+                pages += [row.session_key.removeprefix("agent:") for row in page.rows]
+            assert pages == expected
+
+
+async def test_each_filter_alone(store: Store) -> None:
+    await create(store, seed("plain"), at=NOON)
+    await create(store, seed("labelled"), at=NOON + 1, label="work")
+    await create(store, seed("child", spawned_by="agent:main:plain"), at=NOON + 2)
+    await create(store, seed("gone"), at=NOON + 3, archived_at=NOON)
+    for query, expected in [
+        (ListQuery(), ["child", "labelled", "plain"]),
+        (ListQuery(archived=True), ["gone"]),
+        (ListQuery(archived=None), ["gone", "child", "labelled", "plain"]),
+        (ListQuery(active_since_ms=NOON + 1), ["child", "labelled"]),
+        (ListQuery(active_since_ms=NOON + 2), ["child"]),
+        (ListQuery(active_since_ms=NOON + 3), []),
+        (ListQuery(label="work"), ["labelled"]),
+        (ListQuery(label="wor"), []),
+        (ListQuery(spawned_by="agent:main:plain"), ["child"]),
+        (ListQuery(search="LABEL"), ["labelled"]),
+        (ListQuery(search="work"), ["labelled"]),
+        (ListQuery(search="child-window"), ["child"]),
+    ]:
+        page = await store.list_sessions(query)
+        assert [row.session_key.removeprefix("agent:main:") for row in page.rows] == expected
+        assert page.total == len(expected)
+
+
+@pytest.mark.spec("LIST-8")
+async def test_hidden_kinds_are_neither_shown_nor_counted(store: Store) -> None:
+    for kind in KINDS:
+        await create(store, seed(kind, kind=kind))
+    for query, expected in [
+        (ListQuery(), {"main", "other"}),
+        (ListQuery(include_global=True), {"main", "other", "global"}),
+        (ListQuery(include_unknown=True), {"main", "other", "unknown"}),
+        (ListQuery(include_global=True, include_unknown=True), {"main", "other", "global", "unknown"}),
+        (ListQuery(search="main", archived=None), {"main", "other"}),
+    ]:
+        page = await store.list_sessions(query)
+        assert {row.kind for row in page.rows} == expected
+        assert page.total == len(expected)
+
+
+@pytest.mark.spec("SRCH-1")
+@pytest.mark.parametrize("field", ["label", "display_name", "subject"])
+async def test_a_search_text_is_taken_literally(store: Store, field: str) -> None:
+    for n, word in enumerate(WORDS):
+        await create(store, seed(f"s{n}"), at=NOON + n, **{field: f"<{word}>"})
+
+    async def found(text: str) -> set[str]:
+        rows = (await store.list_sessions(ListQuery(search=text))).rows
+        return {getattr(row.entry, field)[1:-1] for row in rows}
+
+    for word in WORDS:
+        assert word in await found(f"<{word}>")
+    assert await found("100%") == {"100%"}
+    assert await found("a_b") == {"a_b"}
+    assert await found("a\\b") == {"a\\b"}
+    assert await found("abc") == await found("ABC") == {"AbC"}
+    assert await found("ไท") == {"ไทย"}
+    assert "École" in await found("École")
+    assert await found("%") == {"100%"}
+    assert await found("'; DROP TABLE sessions; --") == set()
+
+
+async def test_a_list_never_opens_a_transcript(store: Store, database: SqliteDatabase) -> None:
+    await turn(store, "run-1", to=seed("one"))
+    plans: list[str] = []
+
+    def watch(_cursor: object, sql: str, _bindings: object) -> bool:
+        plans.append(sql)
+        return True
+
+    for reader in database._readers:
+        reader.exec_trace = watch
+    await store.list_sessions(ListQuery(search="one"))
+    assert any("FROM sessions" in sql for sql in plans)
+    assert not any(table in sql for sql in plans for table in ("entries", "blobs", "search_", "windows"))
+
+
+# -- against brute force ---------------------------------------------------------------------------
+
+
+class Made(Struct, frozen=True):
+    agent_id: str
+    kind: str
+    updated: int
+    archived: bool
+    name: str | None
+    spawned_by: str | None
+
+
+MADE = st.builds(
+    Made,
+    agent_id=st.sampled_from("abc"),
+    kind=st.sampled_from(KINDS),
+    updated=st.integers(0, 3),
+    archived=st.booleans(),
+    name=st.none() | st.sampled_from(WORDS),
+    spawned_by=st.none() | st.sampled_from(["p", "q"]),
+)
+QUERIES = st.builds(
+    ListQuery,
+    agent_id=st.none() | st.sampled_from("ab"),
+    archived=st.none() | st.booleans(),
+    active_since_ms=st.none() | st.integers(NOON, NOON + 4),
+    spawned_by=st.none() | st.just("p"),
+    search=st.none() | st.sampled_from((*WORDS, "%", "_", "\\", "A", "zz")),
+    include_global=st.booleans(),
+    include_unknown=st.booleans(),
+    limit=st.integers(1, 12),
+    offset=st.integers(0, 4),
+)
+
+
+def lower_ascii(text: str) -> str:
+    return "".join(char.lower() if char.isascii() else char for char in text)
+
+
+def matching(row: SessionRow, query: ListQuery) -> bool:
+    entry = row.entry
+    shown = {"cron-run": False, "global": query.include_global, "unknown": query.include_unknown}
+    texts = (row.session_key, entry.session_id, entry.label, entry.display_name, entry.subject)
+    return (
+        shown.get(row.kind, True)
+        and query.agent_id in (None, row.agent_id)
+        and query.archived in (None, entry.archived_at is not None)
+        and (query.active_since_ms is None or entry.updated_at >= query.active_since_ms)
+        and query.spawned_by in (None, entry.spawned_by)
+        and (
+            query.search is None
+            or any(lower_ascii(query.search) in lower_ascii(text) for text in texts if text is not None)
+        )
+    )
+
+
+@pytest.mark.spec("LIST-8", "SRCH-1")
+@settings(max_examples=100, deadline=None)
+@given(made=st.lists(MADE, max_size=12), queries=st.lists(QUERIES, min_size=1, max_size=6))
+def test_a_list_equals_brute_force(made: list[Made], queries: list[ListQuery]) -> None:
+    async def scenario(store: Store, _: SqliteDatabase) -> None:
+        rows = []
+        for n, item in enumerate(made):
+            planned = seed(f"s{n}", agent_id=item.agent_id, kind=item.kind, spawned_by=item.spawned_by)
+            archived_at = NOON if item.archived else None
+            at = NOON + item.updated
+            rows.append(await create(store, planned, at=at, archived_at=archived_at, display_name=item.name))
+        rows.sort(key=lambda row: (row.entry.updated_at, row.session_no), reverse=True)
+        for query in queries:
+            expected = [row for row in rows if matching(row, query)]
+            page = await store.list_sessions(query)
+            assert page.total == len(expected)
+            assert list(page.rows) == expected[query.offset : query.offset + query.limit]
+
+    in_memory(scenario)
+
+
+OPERATIONS = st.lists(
+    st.tuples(
+        st.sampled_from(["create", "archive", "restore", "delete", "reset"]),
+        st.sampled_from("ab"),
+        st.sampled_from(KINDS),
+    ),
+    max_size=25,
+)
+
+
+def archiver(archived: bool) -> Callable[[SessionEntry], SessionEntry]:
+    return lambda entry: msgspec.structs.replace(entry, archived_at=NOON if archived else None)
+
+
+@pytest.mark.spec("LIFE-24", "ENT-1")
+@settings(max_examples=100, deadline=None)
+@given(operations=OPERATIONS)
+def test_the_counters_are_exact_after_any_sequence(operations: list[tuple[str, str, str]]) -> None:
+    numbers: Callable[[], int] = itertools.count(1).__next__
+
+    async def scenario(store: Store, database: SqliteDatabase) -> None:
+        alive: dict[tuple[str, str], bool] = {}
+        for verb, agent_id, kind in operations:
+            planned = seed(kind, agent_id=agent_id, kind=kind)
+            exists = (agent_id, kind) in alive
+            if verb in ("create", "archive", "restore"):
+                archived = alive.get((agent_id, kind), False) if verb == "create" else verb == "archive"
+                await store.edit_session(
+                    planned, archiver(archived), session_id=f"id-{numbers()}", now_ms=NOON
+                )
+                alive[agent_id, kind] = archived
+            elif verb == "delete":
+                assert await store.delete_session(planned.session_key, now_ms=NOON) is exists
+                alive.pop((agent_id, kind), None)
+            elif exists:
+                await store.reset_session(
+                    planned.session_key, "reset", session_id=f"id-{numbers()}", now_ms=NOON
+                )
+        for agent, state, everything in itertools.product(
+            (None, "a", "b"), (None, True, False), (True, False)
+        ):
+            query = ListQuery(
+                agent_id=agent, archived=state, include_global=everything, include_unknown=everything
+            )
+            expected = sum(
+                agent in (None, one)
+                and state in (None, archived)
+                and kind != "cron-run"
+                and (everything or kind not in ("global", "unknown"))
+                for (one, kind), archived in alive.items()
+            )
+            page = await store.list_sessions(query)
+            assert page.total == len(page.rows) == expected
+
+    in_memory(scenario)
