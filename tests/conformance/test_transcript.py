@@ -124,7 +124,6 @@ async def test_an_append_for_a_window_that_was_left_is_refused(
 # -- what lists show -------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("LIST-9", "TRX-14")
 async def test_the_row_keeps_the_first_and_the_last_words(store: Store) -> None:
     await create(store, MAIN)
     await store.append(KEY, (hidden("a note for the model"), note("greeting", "assistant")), now_ms=NOON)
@@ -195,7 +194,6 @@ async def test_a_large_searchable_message_is_found_with_its_body(store: Store) -
 # -- pages -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("TRX-14")
 async def test_pages_run_backwards_without_gaps(store: Store) -> None:
     await create(store, MAIN)
     drafts = [note(str(n)) if n % 3 else hidden(str(n)) for n in range(20)]
@@ -229,6 +227,7 @@ async def test_a_page_shows_what_waits_and_what_runs(store: Store) -> None:
     assert [item.body.content for item in page.pending] == [str(n) for n in range(100)]
 
 
+@pytest.mark.spec("TRX-14")
 async def test_a_page_is_for_people_unless_asked(store: Store) -> None:
     await create(store, MAIN)
     await store.append(KEY, (note("seen"), hidden("for the model"), hidden("ours", "internal")), now_ms=NOON)

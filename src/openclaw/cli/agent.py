@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from openclaw.cli.client import GatewayClient
+from openclaw.cli.client import Deadline, GatewayClient, is_accepted
 from openclaw.cli.failures import GatewayClosed, GatewayFailure, GatewayTimeout
 from openclaw.cli.options import gateway_options, json_option
 from openclaw.cli.place import Flags, find_place
@@ -99,11 +99,12 @@ class _Turn:
         self._client = client
         self._params = params
         self._quiet = quiet
+        self._request_id: str | None = None
         self._accepted: Json = {}
 
     def run(self, timeout_s: float | None) -> Json:
         try:
-            finished = self._client.call_twice("agent", self._params, timeout_s, self._on_accepted)
+            finished = self._wait(Deadline(timeout_s))
         except KeyboardInterrupt:
             self._stop()
             raise
@@ -113,6 +114,14 @@ class _Turn:
             raise
         return finished if isinstance(finished, dict) else {}
 
+    def _wait(self, deadline: Deadline) -> Any:
+        self._request_id = self._client.post("agent", self._params)
+        payload = self._client.answer(self._request_id, "agent", deadline)
+        if not is_accepted(payload):
+            return payload
+        self._on_accepted(payload)
+        return self._client.answer(self._request_id, "agent", deadline)
+
     def _on_accepted(self, accepted: Json) -> None:
         self._accepted = accepted
         if not self._quiet and sys.stderr.isatty():
@@ -120,12 +129,15 @@ class _Turn:
 
     def _stop(self) -> None:
         """Ctrl-C means the turn, not only this process (PROTOCOL §7)."""
-        key = self._accepted.get("sessionKey") or self._params.get("sessionKey")
-        if key is None:
-            note("Interrupted before the gateway said that it accepted the message.")
-            return
-        request = {"sessionKey": key, "runId": self._params["idempotencyKey"]}
         try:
+            if self._request_id is not None and not self._accepted:
+                # The turn may run already while the word of it is still on its way.
+                self._accepted = self._client.answer(self._request_id, "agent", Deadline(ABORT_TIMEOUT_S))
+            key = self._accepted.get("sessionKey")
+            if key is None:
+                note("Interrupted before the message was sent.")
+                return
+            request = {"sessionKey": key, "runId": self._params["idempotencyKey"]}
             stopped = self._client.call("chat.abort", request, ABORT_TIMEOUT_S)
         except GatewayFailure as failure:
             note(f"The turn could not be stopped: {printable(failure.message)}")

@@ -10,7 +10,7 @@ import socket
 import sys
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -56,6 +56,11 @@ class Deadline:
         return left is None or wait_s < left
 
 
+def is_accepted(payload: object) -> bool:
+    """Whether an answer is the first of two."""
+    return isinstance(payload, dict) and payload.get("status") == "accepted"
+
+
 class GatewayClient:
     """A connection to the gateway at `place`, with exactly `scopes`; use it as a context manager.
 
@@ -98,26 +103,37 @@ class GatewayClient:
     def call(self, method: str, params: Json | None = None, timeout_s: float | None = 10.0) -> Any:
         """The payload of the answer. Raises RequestRefused, GatewayTimeout or GatewayClosed."""
         deadline = Deadline(timeout_s)
-        return self._answer(self._send(method, params), method, deadline)
+        return self.answer(self.post(method, params), method, deadline)
 
-    def call_twice(
-        self,
-        method: str,
-        params: Json | None = None,
-        timeout_s: float | None = 10.0,
-        on_accepted: Callable[[Json], None] = lambda _accepted: None,
-    ) -> Any:
+    def call_twice(self, method: str, params: Json | None = None, timeout_s: float | None = 10.0) -> Any:
         """The payload of the second answer to a method that first says "accepted" (PROTOCOL §1).
 
         A first answer that is final already is returned as it is.
         """
         deadline = Deadline(timeout_s)
-        request_id = self._send(method, params)
-        payload = self._answer(request_id, method, deadline)
-        if isinstance(payload, dict) and payload.get("status") == "accepted":
-            on_accepted(payload)
-            payload = self._answer(request_id, method, deadline)
-        return payload
+        request_id = self.post(method, params)
+        payload = self.answer(request_id, method, deadline)
+        return self.answer(request_id, method, deadline) if is_accepted(payload) else payload
+
+    def post(self, method: str, params: Json | None) -> str:
+        """Send a request; returns the id for `answer`."""
+        self._sent += 1
+        request_id = f"{self._sent}:{uuid.uuid4()}"
+        frame: Json = {"type": "req", "id": request_id, "method": method}
+        if params is not None:
+            frame["params"] = params
+        try:
+            self._connection.send(encode_json(frame).decode())
+        except ConnectionClosed as closed:
+            raise _closed(self.place, closed) from None
+        return request_id
+
+    def answer(self, request_id: str, method: str, deadline: Deadline) -> Any:
+        """The payload of the next answer to a request."""
+        answer = self._response(request_id, method, deadline)
+        if answer.get("ok") is not True:
+            raise call_refused(read_refusal(answer.get("error")))
+        return answer.get("payload")
 
     # -- handshake -----------------------------------------------------------------------------
 
@@ -127,7 +143,7 @@ class GatewayClient:
         challenge = self._receive("the first word", deadline)
         if challenge.get("event") != "connect.challenge":
             raise NotAGateway(f"what answers at {self.place.shown_url} is not an openclaw gateway")
-        request_id = self._send("connect", self._introduction())
+        request_id = self.post("connect", self._introduction())
         answer = self._response(request_id, "connect", deadline)
         if answer.get("ok") is not True:
             return read_refusal(answer.get("error"))
@@ -188,24 +204,6 @@ class GatewayClient:
             raise not_reachable(place, error.strerror or str(error)) from None
 
     # -- frames --------------------------------------------------------------------------------
-
-    def _send(self, method: str, params: Json | None) -> str:
-        self._sent += 1
-        request_id = f"{self._sent}:{uuid.uuid4()}"
-        frame: Json = {"type": "req", "id": request_id, "method": method}
-        if params is not None:
-            frame["params"] = params
-        try:
-            self._connection.send(encode_json(frame).decode())
-        except ConnectionClosed as closed:
-            raise _closed(self.place, closed) from None
-        return request_id
-
-    def _answer(self, request_id: str, method: str, deadline: Deadline) -> Any:
-        answer = self._response(request_id, method, deadline)
-        if answer.get("ok") is not True:
-            raise call_refused(read_refusal(answer.get("error")))
-        return answer.get("payload")
 
     def _response(self, request_id: str, method: str, deadline: Deadline) -> Json:
         while True:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from openclaw.cli import agent as agent_module
+from openclaw.cli.client import Deadline, GatewayClient
 from openclaw.errors import InvalidRequest
 from openclaw.protocol.scopes import WRITE
 from tests.unit.cli.conftest import Command
@@ -161,13 +163,37 @@ def test_ctrl_c_tells_when_the_turn_could_not_be_stopped(
 
 
 @pytest.mark.spec("CLI-6")
-def test_ctrl_c_before_acceptance_does_not_guess_a_session(
+def test_ctrl_c_before_the_word_of_acceptance_waits_for_it_and_stops_the_turn(
     gateway: FakeGateway, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(*_arguments: object) -> None:
-        raise KeyboardInterrupt
+    original = GatewayClient.answer
+    interruptions = iter([KeyboardInterrupt()])
 
-    monkeypatch.setattr("openclaw.cli.client.GatewayClient.call_twice", interrupt)
+    def interrupted_once(client: GatewayClient, request_id: str, method: str, deadline: Deadline) -> Any:
+        for interruption in interruptions:
+            raise interruption
+        return original(client, request_id, method, deadline)
+
+    monkeypatch.setattr(GatewayClient, "answer", interrupted_once)
+    gateway.answers["chat.abort"] = lambda _params: {"ok": True, "aborted": True, "runIds": []}
     outcome = command("agent", "-m", "x")
-    assert outcome.code == 130 and "before the gateway said" in outcome.err
-    assert gateway.called("chat.abort") == []
+    assert outcome.code == 130 and "Stopped the turn." in outcome.err
+    run_id = gateway.called("agent")[0]["idempotencyKey"]
+    assert gateway.called("chat.abort") == [{"sessionKey": "agent:main:main", "runId": run_id}]
+
+
+@pytest.mark.spec("CLI-6")
+def test_ctrl_c_before_anything_was_sent_stops_nothing(
+    gateway: FakeGateway, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = GatewayClient.post
+
+    def interrupt(client: GatewayClient, method: str, params: Json | None) -> str:
+        if method == "agent":
+            raise KeyboardInterrupt
+        return original(client, method, params)
+
+    monkeypatch.setattr(GatewayClient, "post", interrupt)
+    outcome = command("agent", "-m", "x")
+    assert outcome.code == 130 and "before the message was sent" in outcome.err
+    assert gateway.calls == []
