@@ -12,7 +12,7 @@ from openclaw.domain.policy import SendMatch, SendPolicy, SendRule
 from openclaw.errors import IdempotencyConflict, Overloaded, SendDenied
 from openclaw.store import inbox
 from openclaw.store.inbox import ExternalId, Known, ResetRulesAt
-from openclaw.store.records import UserInput
+from openclaw.store.records import QueuedInput, UserInput
 from openclaw.store.runs import RunEnd
 from openclaw.store.store import Accepted, Store
 from tests.conformance.making import (
@@ -266,3 +266,38 @@ async def test_the_body_comes_back_as_it_went_in(store: Store) -> None:
     await store.accept(msgspec.structs.replace(say("run-1"), body=body), RESETS, session_id="a", now_ms=NOON)
     (waiting,) = await store.queued(MAIN.session_key)
     assert waiting.body == body
+
+
+@pytest.mark.spec("QUE-8")
+async def test_a_waiting_input_comes_back_whole(store: Store) -> None:
+    new = msgspec.structs.replace(say("run-1", source="heartbeat"), principal="someone", expires_at=NOON + 9)
+    taken = await store.accept(new, RESETS, session_id="a", now_ms=NOON + 3)
+    assert isinstance(taken, Accepted)
+    (waiting,) = await store.queued(MAIN.session_key)
+    assert waiting == QueuedInput(
+        taken.admission.admission,
+        "run-1",
+        MAIN.session_key,
+        "heartbeat",
+        "someone",
+        False,
+        NOON + 3,
+        NOON + 9,
+        new.body,
+    )
+
+
+@pytest.mark.spec("QUE-8", "REST-2")
+async def test_waking_is_a_query_oldest_first(store: Store) -> None:
+    for number, name in enumerate(("b", "a", "b", "c")):
+        await queue(store, f"run-{number}", to=seed(name))
+    await store.cancel("agent:main:c")
+    assert (await store.unfinished()).waiting == ("agent:main:b", "agent:main:a")
+
+
+async def test_fingerprints_tell_key_and_text_apart() -> None:
+    same = inbox.fingerprint(say("run-1", "hello"))
+    assert same == inbox.fingerprint(say("run-2", "hello"))
+    assert len(same) == 32
+    others = [say("r", "hello "), say("r", "Hello"), say("r", "hello", to=seed("x"))]
+    assert len({same, *map(inbox.fingerprint, others)}) == 4

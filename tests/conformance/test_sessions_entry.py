@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Literal, get_args, get_origin
 
 import msgspec
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from openclaw.domain import entry as entry_module
-from openclaw.domain.entry import DeliveryContext, Origin, PendingDelivery, SessionEntry
+from openclaw.domain.entry import DeliveryContext, SessionEntry
 from openclaw.store import records
 from openclaw.store.records import SESSION_COLUMNS, SessionRow
 from openclaw.store.sqlite import SqliteDatabase
 from openclaw.store.store import Store
+from tests.conformance.entries import ENTRIES, FIELDS, HINTS, entry_with, example_of
 from tests.conformance.making import MAIN, NOON, create, execute, in_memory, present, select
 
 KEY = MAIN.session_key
@@ -23,50 +22,6 @@ SEED_FIELDS = [
     "thinking_level", "verbose_level", "system_sent", "aborted_last_run", "send_policy", "delivery_context",
     "label", "display_name", "channel", "subject", "group_channel", "space", "origin",
 ]  # fmt: skip
-
-TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
-NUMBER = st.integers(-(2**63), 2**63 - 1)
-JSON = st.recursive(
-    st.none() | st.booleans() | NUMBER | TEXT,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
-    max_leaves=5,
-)
-ROUTE = st.builds(
-    DeliveryContext, channel=TEXT, to=st.none() | TEXT, account_id=st.none() | TEXT, thread_id=TEXT
-)
-BY_TYPE: dict[Any, st.SearchStrategy[Any]] = {
-    str: TEXT,
-    int: NUMBER,
-    bool: st.booleans(),
-    float: st.floats(allow_nan=False, allow_infinity=False),
-    type(None): st.none(),
-    DeliveryContext: ROUTE,
-    Origin: st.builds(Origin, label=st.none() | TEXT, from_=st.none() | TEXT, chat_type=st.just("group")),
-    PendingDelivery: st.builds(PendingDelivery, text=TEXT, context=ROUTE, attempt_count=NUMBER),
-    dict[str, Any]: st.dictionaries(TEXT, JSON, max_size=3),
-    tuple[str, ...]: st.lists(TEXT, max_size=3).map(tuple),
-}
-
-
-def values_of(kind: Any) -> st.SearchStrategy[Any]:
-    if kind in BY_TYPE:
-        return BY_TYPE[kind]
-    if get_origin(kind) is Literal:
-        return st.sampled_from(get_args(kind))
-    return st.one_of(*(values_of(part) for part in get_args(kind)))
-
-
-def entry_with(**fields: Any) -> SessionEntry:
-    known: dict[str, Any] = {"session_id": "id-1", "updated_at": NOON, "created_at": NOON}
-    return SessionEntry(**known | fields)
-
-
-HINTS = get_type_hints(SessionEntry, vars(entry_module))
-SET_BY_THE_STORE = ("session_id", "updated_at")
-FIELDS = {name: values_of(kind) for name, kind in HINTS.items() if name not in SET_BY_THE_STORE}
-ENTRIES = st.fixed_dictionaries({}, optional=FIELDS | {"created_at": NUMBER}).map(
-    lambda chosen: entry_with(**chosen)
-)
 
 
 async def _written_and_read(store: Store, entry: SessionEntry) -> tuple[SessionRow, SessionRow]:
@@ -88,29 +43,13 @@ async def test_each_field_is_stored_by_itself(store: Store) -> None:
     """One field set and the rest at their defaults: no field leans on another one being there."""
     empty = entry_with()
     for name in FIELDS:
-        entry = entry_with(**{name: _example(name)})
+        entry = entry_with(**{name: example_of(name)})
         assert entry != empty
         written, read = await _written_and_read(store, entry)
         assert read == written
         assert read.entry == entry, name
         _, cleared = await _written_and_read(store, empty)
         assert cleared.entry == empty, name
-
-
-def _example(name: str) -> Any:
-    structured = {
-        "origin": Origin(label="x"),
-        "delivery_context": DeliveryContext(to="42"),
-        "pending_final_delivery": PendingDelivery("text", DeliveryContext(channel="c")),
-        "skills_snapshot": {"name": ["value"]},
-        "system_prompt_report": {"name": {"nested": True}},
-        "usage_family_session_ids": ("a", "b"),
-    }
-    if name in structured:
-        return structured[name]
-    simple = {str: "x", int: 5, bool: True, float: 0.5}
-    kind = HINTS[name] if HINTS[name] in simple else get_args(HINTS[name])[0]
-    return simple[kind] if kind in simple else get_args(kind)[-1]
 
 
 @pytest.mark.spec("ENT-4")

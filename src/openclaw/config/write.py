@@ -107,7 +107,8 @@ def ensure_token(
     candidate = set_value(loaded.raw_text, "gateway.auth.token", new_token(TOKEN_BYTES))
     problems = check_text(candidate, env, str(path)).problems
     if problems:
-        raise config_invalid(problems)
+        # Told with the lines of the file that the person has, not of the candidate.
+        raise config_invalid(loaded.problems or problems)
     return EnsuredToken(write_config(path, candidate, env, expected_hash=loaded.hash), generated=True)
 
 

@@ -77,7 +77,7 @@ def match_trigger(
         rest = _without_suffix_mention(rest, mention_names)
         if rest and not rest[0].isspace():
             continue
-        reason: ResetReason = "new" if trigger.lower() == "/new" else "reset"
+        reason: ResetReason = "new" if trigger == "/new" else "reset"
         return TriggerMatch(trigger, reason, _without_mention(rest.strip(), mention_names))
     return None
 

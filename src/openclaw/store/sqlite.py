@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 from collections import deque
+from contextlib import ExitStack
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Generic
@@ -122,14 +123,15 @@ class SqliteDatabase:
                 prepare_directory(path)
             lock = OwnerLock(path)
             lock.take()
-            try:
+            with ExitStack() as undo:
+                undo.callback(lock.release)
                 prepare_directory(path)
                 writer = connect_writer(str(path))
+                undo.callback(writer.close)
                 ensure_schema(writer, str(path))
-                return lock, writer, [connect_reader(str(path)) for _ in range(readers)]
-            except BaseException:
-                lock.release()
-                raise
+                connections = [connect_reader(str(path)) for _ in range(readers)]
+                undo.pop_all()
+            return lock, writer, connections
 
         lock, writer, connections = await asyncio.to_thread(connect)
         return cls(str(path), lock, writer, connections, **options)
@@ -142,6 +144,8 @@ class SqliteDatabase:
             uri, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
         )
         writer.execute("PRAGMA foreign_keys = ON").fetchall()
+        # Memory has no log: a commit waits for the readers of the moment.
+        writer.execute("PRAGMA busy_timeout = 5000").fetchall()
         ensure_schema(writer, uri)
         return cls(uri, None, writer, [connect_reader(uri) for _ in range(readers)], **options)
 
@@ -266,9 +270,17 @@ class SqliteDatabase:
             call.error = self._explain(error)
             if not self._connection.in_transaction:
                 return False
+            return self._back_to_savepoint(transaction)
+
+    def _back_to_savepoint(self, transaction: SqliteTransaction) -> bool:
+        """Undo one unit of a batch. False when that is impossible: then the transaction is given up."""
+        try:
             transaction.run("ROLLBACK TO unit")
             transaction.run("RELEASE unit")
             return True
+        except apsw.Error:
+            self._roll_back()
+            return False
 
     def _run_alone(self, transaction: SqliteTransaction, call: _Call[Any]) -> None:
         try:
@@ -302,6 +314,9 @@ class SqliteDatabase:
             return StoreBusy(f"a write took longer than {self._unit_budget_s:g} s and was rolled back")
         if isinstance(error, apsw.Error):
             return translate(error, self.name)
+        if isinstance(error, StopIteration):
+            # A future cannot carry it, and whoever waits must be told.
+            return RuntimeError("a unit of work raised StopIteration")
         return error
 
     def _over_budget(self) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import apsw
 
-from openclaw.errors import StoreCorrupt, StoreError, StoreFull, StoreReadOnly, StoreTooNew
+from openclaw.errors import StoreBusy, StoreCorrupt, StoreError, StoreFull, StoreReadOnly, StoreTooNew
 from openclaw.store.database import ConstraintViolated
 from openclaw.store.statements import read_sql
 
@@ -38,9 +38,23 @@ def prepare_directory(database: Path) -> None:
 
 
 def connect_writer(database: str) -> apsw.Connection:
-    """The only connection that writes and checkpoints."""
+    """The only connection that writes and checkpoints. A file that is not ours is refused untouched."""
     with translated(database):
         connection = apsw.Connection(database, statementcachesize=256)
+    try:
+        # Neither the first setting nor closing may write to a file that is not understood.
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        recognise(connection, database)
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+        _set_up_writer(connection, database)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _set_up_writer(connection: apsw.Connection, database: str) -> None:
+    with translated(database):
         _pragma(connection, "journal_mode = WAL")
         _pragma(connection, "synchronous = FULL")
         _pragma(connection, "foreign_keys = ON")
@@ -51,7 +65,6 @@ def connect_writer(database: str) -> apsw.Connection:
         # Checkpoints run between batches, never inside somebody's commit.
         connection.wal_autocheckpoint(0)
         _pragma(connection, f"journal_size_limit = {16 << 20}")
-        return connection
 
 
 def connect_reader(database: str) -> apsw.Connection:
@@ -68,14 +81,20 @@ _READER_FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
 
 
 def ensure_schema(connection: apsw.Connection, database: str) -> None:
-    """Create the baseline in an empty file; recognise our own; refuse everything else untouched."""
+    """Create the baseline in an empty file; leave our own as it is."""
+    if not recognise(connection, database):
+        with translated(database):
+            _create(connection)
+
+
+def recognise(connection: apsw.Connection, database: str) -> bool:
+    """True for a database of ours, False for an empty file. Everything else is refused; only reads."""
     with translated(database):
         version = _number(connection, "user_version")
         application = _number(connection, "application_id")
         tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()[0][0]
-        if version == 0 and tables == 0:
-            _create(connection)
-            return
+    if version == 0 and tables == 0:
+        return False
     if application != APPLICATION_ID:
         raise StoreCorrupt(
             f"{database} is a SQLite database of another program. It was not changed. "
@@ -88,6 +107,7 @@ def ensure_schema(connection: apsw.Connection, database: str) -> None:
             "Upgrade openclaw; nothing was changed.",
             path=database,
         )
+    return True
 
 
 def _create(connection: apsw.Connection) -> None:
@@ -131,6 +151,8 @@ def translate(error: apsw.Error, database: str) -> StoreError:
             "Restore a backup, or move the file away to start empty.",
             path=database,
         )
+    if isinstance(error, apsw.BusyError | apsw.LockedError):
+        return StoreBusy(f"another program is using {database} ({text}). Close it and try again.")
     if isinstance(error, apsw.ConstraintError):
         return ConstraintViolated(text)
     return StoreError(f"{database}: {text}", path=database)

@@ -59,7 +59,6 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
     ours.setLevel(before[2])
 
 
-@pytest.mark.spec("OWN-1")
 def test_without_a_command_the_gateway_runs(
     started: Started, command: Command, monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:
@@ -76,21 +75,18 @@ def test_without_a_command_the_gateway_runs(
     assert started.ports == [None, None, 19555, 19555, 19666]
 
 
-@pytest.mark.spec("CLI-4")
 def test_another_port_is_part_of_the_advice(started: Started, command: Command) -> None:
     out = command("gateway", "run", "--port", "19777").out
     assert '  OPENCLAW_GATEWAY_PORT=19777 openclaw agent -m "hello"' in out
     assert '  openclaw agent -m "hello"' in command("gateway", "run", "--port", "18789").out
 
 
-@pytest.mark.spec("CLI-4")
 def test_ports_that_do_not_exist_are_refused(started: Started, command: Command) -> None:
     for port in ("0", "65536", "x"):
         assert command("gateway", "run", "--port", port).code == 2
     assert started.ports == []
 
 
-@pytest.mark.spec("CFG-7")
 def test_bind_loopback_does_not_start_on_a_config_that_serves_others(
     started: Started, command: Command, write_config: Callable[[str], Path]
 ) -> None:
@@ -104,7 +100,6 @@ def test_bind_loopback_does_not_start_on_a_config_that_serves_others(
     assert command("gateway", "run", "--bind", "loopback").code == 7
 
 
-@pytest.mark.spec("OWN-6")
 def test_what_prevents_a_start_is_one_line(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(**_options: object) -> int:
         raise StoreLocked("another gateway owns /state")
@@ -115,7 +110,6 @@ def test_what_prevents_a_start_is_one_line(command: Command, monkeypatch: pytest
     assert outcome.err == "openclaw: another gateway owns /state\n"
 
 
-@pytest.mark.spec("CLI-4")
 def test_verbose_turns_our_own_log_up(started: Started, command: Command) -> None:
     command("gateway", "run")
     assert logging.getLogger("openclaw").level == logging.INFO
@@ -124,7 +118,6 @@ def test_verbose_turns_our_own_log_up(started: Started, command: Command) -> Non
     assert logging.getLogger("asyncio").getEffectiveLevel() == logging.WARNING
 
 
-@pytest.mark.spec("OWN-1")
 def test_the_start_screen_tells_where_everything_is(capsys: pytest.CaptureFixture[str]) -> None:
     print_start_screen(ANNOUNCEMENT)
     calm = capsys.readouterr().out
@@ -155,7 +148,6 @@ def test_the_start_screen_tells_where_everything_is(capsys: pytest.CaptureFixtur
     assert "OPENCLAW_GATEWAY_PORT=5 openclaw sessions" in told
 
 
-@pytest.mark.spec("OWN-1")
 def test_a_greeting_that_nobody_reads_does_not_stop_the_gateway(
     started: Started, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,7 +28,6 @@ def commands(command: click.Command, *names: str) -> Iterator[tuple[str, ...]]:
             yield from commands(child, *names, name)
 
 
-@pytest.mark.spec("CLI-1", "CLI-2", "CLI-4")
 def test_every_command_explains_itself_with_an_example(command: Command) -> None:
     paths = list(commands(cli))
     assert {("sessions",), ("status",), ("gateway", "call"), ("config", "set"), ("agent",)} <= set(paths)
@@ -39,14 +38,12 @@ def test_every_command_explains_itself_with_an_example(command: Command) -> None
         assert short == command(*path, "--help")
 
 
-@pytest.mark.spec("CLI-4")
 def test_the_table_of_commands_is_what_the_reference_page_shows() -> None:
     names = [name for name, _ in walk(cli, "openclaw")]
     assert names[:4] == ["openclaw", "openclaw gateway", "openclaw gateway run", "openclaw gateway call"]
     assert "openclaw config validate" in names
 
 
-@pytest.mark.spec("CLI-1")
 def test_the_version_and_a_typo(command: Command) -> None:
     assert command("--version").out == f"openclaw {__version__}\n"
     typo = command("sesions")
@@ -62,7 +59,6 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     monkeypatch.setattr(load_command("openclaw.cli.health:health"), "callback", fail)
 
 
-@pytest.mark.spec("CLI-4")
 @pytest.mark.parametrize(
     ("error", "code", "err"),
     [
@@ -80,14 +76,12 @@ def test_a_failure_is_one_line_and_an_exit_code(
     assert (outcome.code, outcome.out, outcome.err) == (code, "", err)
 
 
-@pytest.mark.spec("CLI-1")
 def test_a_mistake_in_the_program_is_not_hidden(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     failing(monkeypatch, ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
         command("health")
 
 
-@pytest.mark.spec("CLI-2")
 def test_a_reader_that_leaves_early_is_no_error_message(point_at: Callable[[FakeGateway], Path]) -> None:
     rows = [session(f"agent:main:s{number}") for number in range(3000)]
     with running(FakeGateway({"sessions.list": listing_of(rows)})) as gateway:
@@ -105,7 +99,6 @@ def test_a_reader_that_leaves_early_is_no_error_message(point_at: Callable[[Fake
             assert process.wait(20) == 1
 
 
-@pytest.mark.spec("CLI-2")
 def test_a_poor_terminal_encoding_is_no_traceback(
     point_at: Callable[[FakeGateway], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

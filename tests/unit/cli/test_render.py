@@ -47,7 +47,6 @@ def on_terminal(home: Path, **env: str) -> str:
     return written.decode().replace("\r\n", "\n")
 
 
-@pytest.mark.spec("CLI-3")
 def test_a_terminal_gets_colours_and_lines_that_fit(home: Path) -> None:
     written = on_terminal(home)
     assert "\x1b[1m" in written
@@ -58,7 +57,6 @@ def test_a_terminal_gets_colours_and_lines_that_fit(home: Path) -> None:
     assert sum(line.count("x") for line in table) == 100
 
 
-@pytest.mark.spec("CLI-3")
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_colours_can_be_refused(home: Path, env: dict[str, str]) -> None:
     written = on_terminal(home, **env)
@@ -80,7 +78,6 @@ def test_a_pipe_gets_whole_keys_in_aligned_columns(capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == "Kind  Key  Age\n"
 
 
-@pytest.mark.spec("CLI-3")
 def test_json_survives_half_a_surrogate_pair(capsys: pytest.CaptureFixture[str]) -> None:
     print_json({"text": "a\ud800b", "esc": "\x1b"})
     assert capsys.readouterr().out == '{"text":"a\ufffdb","esc":"\\u001b"}\n'

@@ -48,7 +48,6 @@ def offenders(loaded: set[str], forbidden: tuple[str, ...]) -> set[str]:
     return {name for name in loaded for root in forbidden if name == root or name.startswith(root + ".")}
 
 
-@pytest.mark.spec("CLI-1")
 def test_the_version_costs_next_to_nothing() -> None:
     loaded = loaded_by("--version")
     assert "openclaw.cli.main" in loaded
@@ -73,7 +72,6 @@ def test_a_client_command_loads_no_server(
     assert offenders(loaded, (*SERVER, "rich")) == set()
 
 
-@pytest.mark.spec("CFG-3")
 def test_checking_the_config_loads_neither_server_nor_client() -> None:
     loaded = loaded_by("config", "validate")
     assert "openclaw.config.load" in loaded

@@ -77,6 +77,10 @@ def test_an_hour_inside_a_longer_gap_moves_to_its_end() -> None:
     for hour in range(1, 24):
         assert boundary("2011-12-31 00:30", hour, "Pacific/Apia") == utc("2011-12-30 10:00")
     assert boundary("2011-12-31 04:00", 4, "Pacific/Apia") == utc("2011-12-30 14:00")
+    # Goose Bay jumped at one minute past midnight: from 00:01 to 01:01, in 1988 even to 02:01.
+    assert boundary("2003-04-06 12:00", 1, "America/Goose_Bay") == utc("2003-04-06 04:01")
+    for hour in (1, 2):
+        assert boundary("1988-04-03 12:00", hour, "America/Goose_Bay") == utc("1988-04-03 04:01")
     # Liberia moved by 44 min 30 s in the night of 7 January 1972: midnight was skipped.
     assert boundary("1972-01-07 12:00", 0, "Africa/Monrovia") == utc("1972-01-07 00:44:30")
 
@@ -118,6 +122,7 @@ ZONES = [
     "America/Sao_Paulo",
     "America/St_Johns",
     "America/Havana",
+    "America/Goose_Bay",
     "Africa/Cairo",
     "Asia/Kathmandu",
     "Asia/Gaza",

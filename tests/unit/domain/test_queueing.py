@@ -94,6 +94,8 @@ def test_the_entry_keeps_a_choice() -> None:
     )
     assert stored_overrides(entry) == QueueOverrides(mode="collect", debounce_ms=9, cap=8, drop="new")
     assert stored_overrides(SessionEntry(session_id="s", updated_at=1)) == QueueOverrides()
+    nothing = QueueOverrides()
+    assert (nothing.mode, nothing.debounce_ms, nothing.cap, nothing.drop) == (None, None, None, None)
 
 
 # -- arrival -----------------------------------------------------------------------------------------------
@@ -123,6 +125,7 @@ def test_an_idle_session_starts_at_once(mode: QueueMode) -> None:
 def test_a_busy_session_follows_its_mode(
     mode: QueueMode, busy: Steer | Queue | Interrupt, cannot_steer: Queue | Interrupt
 ) -> None:
+    assert Steer() == Steer(one_at_a_time=False, also_queue=False)
     rules = QueueSettings(mode=mode)
     assert decide_arrival(rules, run_active=True, queued_count=0) == busy
     assert decide_arrival(rules, run_active=True, queued_count=19) == busy

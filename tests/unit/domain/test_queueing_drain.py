@@ -91,6 +91,7 @@ def test_different_targets_drain_separately(part: str) -> None:
 @pytest.mark.spec("QUE-2")
 def test_inputs_of_different_trust_never_share_a_turn() -> None:
     stranger = waiting(1)
+    assert (stranger.channel, stranger.to, stranger.account, stranger.thread) == (None, None, None, None)
     owner = QueuedInput(admission=2, text="o", accepted_ms=0, from_owner=True)
     session = QueuedInput(admission=3, text="s", accepted_ms=0, provenance="inter_session")
     system = QueuedInput(admission=4, text="i", accepted_ms=0, provenance="internal_system")

@@ -164,6 +164,9 @@ def test_naming_the_own_agent_needs_it_in_a_set_list() -> None:
     assert decide_spawn_agent("work", "work", ("main",), CONFIGURED) == SpawnForbidden(
         "agent-not-allowed", "This agent may not be spawned here. Allowed: main."
     )
+    assert decide_spawn_agent("work", "work", ("main", "home"), CONFIGURED) == SpawnForbidden(
+        "agent-not-allowed", "This agent may not be spawned here. Allowed: home, main."
+    )
     assert decide_spawn_agent("work", "work", (), CONFIGURED) == SpawnForbidden(
         "agent-not-allowed",
         "This agent may not be spawned here. Allowed: none by name; leave agentId out for the own agent.",

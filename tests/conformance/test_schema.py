@@ -1,0 +1,221 @@
+"""The schema: what the database itself refuses, whoever asks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from openclaw.store.database import ConstraintViolated
+from openclaw.store.records import SESSION_COLUMNS, session_from_columns, session_to_columns
+from openclaw.store.sqlite import SqliteDatabase
+from openclaw.store.sqlite_file import APPLICATION_ID, SCHEMA_VERSION
+from openclaw.store.store import Store
+from tests.conformance.making import MAIN, create, execute, seed, select, turn
+
+# A row of each table that the database takes; a test then changes one thing about it.
+ROWS: dict[str, dict[str, Any]] = {
+    "meta": {"name": "a", "value": "1"},
+    "counters": {"agent_id": "a", "kind": "main", "archived": 0, "sessions": 0},
+    "windows": {"window_no": 900, "session_id": "w", "session_key": "k", "base_seq": 0, "id_salt": 1,
+                "reason": "created", "started_at": 1},
+    "entries": {"window_no": 1, "seq": 900, "entry_id": "0", "type": "message", "audience": "people",
+                "created_at": 1, "body": b"{}", "blob_hash": None},
+    "blobs": {"hash": "h", "refs": 1, "body": b"x"},
+    "conversations": {"channel": "c", "account_id": "", "peer_kind": "direct", "peer_id": "P",
+                      "thread_id": "", "created_at": 1, "updated_at": 1},
+    "session_conversations": {"session_key": "k", "conversation_no": 1, "first_at": 1, "last_at": 1},
+    "inbox": {"run_id": "i", "session_key": "k", "fingerprint": "f", "source": "cli", "principal": "p",
+              "human": 1, "channel": "c", "account_id": "a", "peer_id": "p", "external_id": "x",
+              "body": b"{}", "state": "queued", "consumed_by": None, "accepted_at": 1},
+    "runs": {"run_id": "r", "session_key": "k", "agent_id": "a", "window_no": 1, "kind": "turn",
+             "lane": "main", "state": "active", "outcome": None, "owner": "o", "fence": 1, "resumes": 0,
+             "started_at": 1, "last_progress": 1},
+    "spawns": {"child_run_id": "c", "parent_key": "p", "child_key": "k", "parent_run_id": "r",
+               "tool_call_id": "t", "state": "active", "body": b"{}", "created_at": 1},
+    "waits": {"session_key": "k", "target": "t", "created_at": 1},
+    "outbox": {"idempotency_key": "i", "session_key": "k", "channel": "c", "target": "t", "body": b"{}",
+               "state": "prepared", "attempts": 0, "created_at": 1, "updated_at": 1, "expires_at": 1},
+    "usage": {"call_id": "c", "state": "settled", "session_key": "k", "agent_id": "a", "run_id": "r",
+              "provider": "p", "model": "m", "at": 1},
+    "search_pending": {"window_no": 1, "seq": 1, "words": "w"},
+    "search_rows": {"window_no": 1, "seq": 1},
+    "jobs": {"job_id": "j", "agent_id": "a", "enabled": 1, "body": b"{}", "created_at": 1, "updated_at": 1},
+    "devices": {"device_id": "d", "public_key": "p", "token_hash": "t", "body": b"{}", "created_at": 1},
+}  # fmt: skip
+# A second row that differs from the first one only by these fields collides with it.
+TWINS: list[tuple[str, dict[str, Any]]] = [
+    ("meta", {"value": "2"}),
+    ("counters", {"sessions": 5}),
+    ("windows", {"window_no": 901}),
+    ("windows", {"session_id": "v"}),
+    ("entries", {"entry_id": "1"}),
+    ("blobs", {"body": b"y"}),
+    ("conversations", {"label": "other"}),
+    ("session_conversations", {"last_at": 2}),
+    ("inbox", {"run_id": "j"}),
+    ("inbox", {"external_id": "y"}),
+    ("runs", {"session_key": "l"}),
+    ("runs", {"run_id": "s"}),
+    ("spawns", {"child_key": "l", "tool_call_id": "u"}),
+    ("spawns", {"child_run_id": "d", "tool_call_id": "u"}),
+    ("spawns", {"child_run_id": "d", "child_key": "l"}),
+    ("waits", {"created_at": 2}),
+    ("outbox", {"target": "u"}),
+    ("usage", {"run_id": "s"}),
+    ("jobs", {"agent_id": "b"}),
+    ("devices", {"token_hash": "u"}),
+    ("devices", {"device_id": "e"}),
+]
+# These differ in what makes a row another one.
+SIBLINGS: list[tuple[str, dict[str, Any]]] = [
+    ("counters", {"archived": 1}),
+    ("counters", {"kind": "cron"}),
+    ("entries", {"seq": 901}),
+    ("conversations", {"peer_id": "p"}),
+    ("conversations", {"thread_id": "7"}),
+    ("conversations", {"peer_kind": "group"}),
+    ("conversations", {"account_id": "b"}),
+    ("conversations", {"channel": "d"}),
+    ("inbox", {"run_id": "j", "peer_id": "q"}),
+    ("inbox", {"run_id": "j", "external_id": None}),
+    ("runs", {"run_id": "s", "state": "ended", "outcome": "ok"}),
+    ("runs", {"run_id": "s", "session_key": "l"}),
+    ("spawns", {"child_run_id": "d", "child_key": "l", "tool_call_id": "u"}),
+    ("spawns", {"child_run_id": "d", "child_key": "l", "parent_run_id": "s"}),
+    ("waits", {"target": "u"}),
+    ("waits", {"session_key": "l"}),
+    ("devices", {"device_id": "e", "token_hash": None}),
+]
+# A row with this change is refused by itself.
+REFUSED: list[tuple[str, dict[str, Any]]] = [
+    ("counters", {"archived": 2}),
+    ("counters", {"sessions": -1}),
+    ("entries", {"seq": 0}),
+    ("entries", {"audience": "everybody"}),
+    ("entries", {"body": None}),
+    ("entries", {"blob_hash": "h"}),
+    ("entries", {"body": None, "blob_hash": "unknown"}),
+    ("entries", {"window_no": 77}),
+    ("blobs", {"refs": -1}),
+    ("conversations", {"peer_kind": "room"}),
+    ("session_conversations", {"conversation_no": 77}),
+    ("inbox", {"state": "lost"}),
+    ("inbox", {"state": "consumed"}),
+    ("inbox", {"consumed_by": "r"}),
+    ("inbox", {"state": "cancelled", "consumed_by": "r"}),
+    ("runs", {"state": "paused"}),
+    ("runs", {"state": "ended"}),
+    ("runs", {"outcome": "ok"}),
+    ("runs", {"state": "ended", "outcome": "maybe"}),
+    ("spawns", {"state": "lost"}),
+    ("outbox", {"state": "gone"}),
+    ("usage", {"state": "free"}),
+    ("jobs", {"enabled": 2}),
+]
+
+
+async def insert(database: SqliteDatabase, table: str, changes: dict[str, Any]) -> None:
+    row = ROWS[table] | changes
+    marks = ", ".join("?" * len(row))
+    await execute(database, f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", *row.values())
+
+
+@pytest.fixture
+async def ground(store: Store, database: SqliteDatabase) -> SqliteDatabase:
+    """A database with what the rows above refer to."""
+    await create(store, MAIN)
+    await execute(database, "INSERT INTO blobs VALUES ('stored', 1, x'00')")
+    await execute(
+        database, "INSERT INTO conversations VALUES (1, 'x', '', 'direct', 'y', '', NULL, NULL, 1, 1)"
+    )
+    return database
+
+
+async def test_the_columns_of_a_session_are_the_ones_that_are_read(database: SqliteDatabase) -> None:
+    columns = await select(database, "SELECT name FROM pragma_table_info('sessions') ORDER BY cid")
+    assert tuple(name for (name,) in columns) == SESSION_COLUMNS
+
+
+async def test_a_row_is_written_in_the_order_of_the_columns(store: Store, database: SqliteDatabase) -> None:
+    await turn(store, "run-1", "words")
+    (stored,) = await select(database, "SELECT * FROM sessions")
+    assert (stored[0], *session_to_columns(session_from_columns(stored))) == stored
+
+
+@pytest.mark.spec("DB-11")
+async def test_the_file_says_what_it_is(database: SqliteDatabase) -> None:
+    assert await select(database, "PRAGMA application_id") == [(APPLICATION_ID,)]
+    assert await select(database, "PRAGMA user_version") == [(SCHEMA_VERSION,)]
+    assert (APPLICATION_ID.to_bytes(4, "big"), SCHEMA_VERSION) == (b"OCLW", 1)
+
+
+@pytest.mark.spec("DB-1", "DB-9")
+async def test_every_table_is_tried_here(database: SqliteDatabase) -> None:
+    sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+    tables = {name for (name,) in await select(database, sql)}
+    # The index is a virtual table with tables of its own.
+    virtual = {"search", "search_data", "search_idx", "search_config"}
+    assert tables == ROWS.keys() | {"sessions"} | virtual
+
+
+@pytest.mark.parametrize(("table", "changes"), TWINS)
+@pytest.mark.spec("DB-9", "DB-13")
+async def test_twins_collide(ground: SqliteDatabase, table: str, changes: dict[str, Any]) -> None:
+    await insert(ground, table, {})
+    with pytest.raises(ConstraintViolated, match="UNIQUE"):
+        await insert(ground, table, changes)
+
+
+@pytest.mark.parametrize(("table", "changes"), SIBLINGS)
+async def test_siblings_live_together(ground: SqliteDatabase, table: str, changes: dict[str, Any]) -> None:
+    (before,) = await select(ground, f"SELECT count(*) FROM {table}")
+    await insert(ground, table, {})
+    await insert(ground, table, changes)
+    assert await select(ground, f"SELECT count(*) FROM {table}") == [(before[0] + 2,)]
+
+
+@pytest.mark.parametrize(("table", "changes"), REFUSED)
+async def test_impossible_rows_are_refused(
+    ground: SqliteDatabase, table: str, changes: dict[str, Any]
+) -> None:
+    with pytest.raises(ConstraintViolated, match=r"CHECK|FOREIGN KEY") as caught:
+        await insert(ground, table, changes)
+    assert caught.value.code == "CONSTRAINT"
+    await insert(ground, table, {})
+
+
+async def test_what_must_be_known_cannot_be_absent(ground: SqliteDatabase) -> None:
+    for table, row in ROWS.items():
+        info = await select(ground, f"SELECT name FROM pragma_table_info('{table}') WHERE \"notnull\" = 1")
+        required = {name for (name,) in info} & row.keys()
+        assert required or table in ("search_pending", "search_rows")
+        for name in required:
+            with pytest.raises(ConstraintViolated, match="NOT NULL"):
+                await insert(ground, table, {name: None})
+
+
+@pytest.mark.spec("ENT-1", "DB-13")
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("session_key = 'agent:main:main'", "UNIQUE"),
+        ("window_no = (SELECT window_no FROM sessions WHERE session_key = 'agent:main:main')", "UNIQUE"),
+        ("label = 'work'", "UNIQUE"),
+        ("session_type = 'forum'", "CHECK"),
+        ("window_no = 77", "FOREIGN KEY"),
+        ("session_id = NULL", "NOT NULL"),
+        ("updated_at = NULL", "NOT NULL"),
+        ("agent_id = NULL", "NOT NULL"),
+        ("more = NULL", "NOT NULL"),
+    ],
+)
+async def test_a_session_row_is_guarded(
+    store: Store, database: SqliteDatabase, change: str, reason: str
+) -> None:
+    await create(store, MAIN, label="work")
+    await turn(store, "run-1", to=seed("other"))
+    with pytest.raises(ConstraintViolated, match=reason):
+        await execute(database, f"UPDATE sessions SET {change} WHERE session_key = 'agent:main:other'")
+    rows = await select(database, "SELECT session_key, label FROM sessions ORDER BY session_no")
+    assert rows == [("agent:main:main", "work"), ("agent:main:other", None)]
