@@ -5,7 +5,10 @@ Never shows a credential.
 
 from __future__ import annotations
 
+import shlex
+import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openclaw import __version__
@@ -30,12 +33,21 @@ def print_start_screen(announcement: Announcement, *, hint: str = "") -> None:
     for warning in announcement.warnings:
         say(f"warning: {printable(warning)}")
     say()
+    command = hint + command_name()
     say("Talk to it, from another terminal:")
-    say(f'  {hint}openclaw agent -m "hello"')
-    say(f"  {hint}openclaw sessions")
+    say(f'  {command} agent -m "hello"')
+    say(f"  {command} sessions")
     say()
     say("Ctrl-C stops it. Nothing is lost: what is unfinished goes on at the next start.")
     sys.stdout.flush()
+
+
+def command_name() -> str:
+    """What to type for `openclaw` here: the name, or the whole path when the shell would not find it."""
+    started_as = Path(sys.argv[0])
+    if shutil.which("openclaw") or started_as.name != "openclaw" or not started_as.is_file():
+        return "openclaw"
+    return shlex.quote(str(started_as.resolve()))
 
 
 def _facts(announcement: Announcement) -> list[tuple[str, str]]:
