@@ -156,6 +156,19 @@ async def test_a_run_that_reports_no_tokens_keeps_the_known_ones(store: Store) -
     assert nothing.session.entry.output_tokens == 30
 
 
+@pytest.mark.spec("LOOP-6", "ENT-10")
+@pytest.mark.parametrize("outcome", ["ok", "error"])
+async def test_what_was_never_counted_stays_unknown(
+    store: Store, database: SqliteDatabase, outcome: RunOutcome
+) -> None:
+    first = await begin(store, "run-1")
+    finished = await store.finish(first.run, (), RunEnd(outcome, output_tokens=3), now_ms=NOON)
+    assert counters(finished.session) == (None,) * 9
+    second = await begin(store, "run-2")
+    await store.finish(second.run, (), USED, now_ms=NOON)
+    assert await select(database, "SELECT total_tokens_fresh, system_sent FROM sessions") == [(1, 1)]
+
+
 async def test_the_last_thing_the_assistant_said_is_the_reply(store: Store) -> None:
     active = await begin(store, "run-1")
     drafts = (note("one", "assistant"), note("two", "assistant"), note("result", "toolResult"))
@@ -261,6 +274,7 @@ async def test_a_run_that_ends_after_a_reset_leaves_the_new_window_clean(
 
 @pytest.mark.spec("LIFE-19", "LIFE-24")
 async def test_deleting_a_session_ends_its_run(store: Store) -> None:
+    earlier = await turn(store, "run-0")
     active = await begin(store, "run-1")
     bystander = await begin(store, "run-2", to=seed("bystander"))
     assert await store.delete_session(KEY, now_ms=NOON + 5)
@@ -273,6 +287,7 @@ async def test_deleting_a_session_ends_its_run(store: Store) -> None:
         last_progress=NOON + 5,
         ended_at=NOON + 5,
     )
+    assert await store.run("run-0") == earlier.run
     for write in (
         store.finish(active.run, (note("late", "assistant"),), USED, now_ms=NOON + 6),
         store.step(active.run, (note("late", "assistant"),), (), now_ms=NOON + 6),

@@ -11,7 +11,7 @@ from openclaw.domain.entry import DeliveryContext, Origin
 from openclaw.domain.resets import carry_over
 from openclaw.domain.searchtext import query_terms
 from openclaw.errors import InvalidRequest, SessionNotFound
-from openclaw.store import search
+from openclaw.store import search, sessions
 from openclaw.store.database import ConstraintViolated
 from openclaw.store.inbox import Known
 from openclaw.store.runs import RunEnd
@@ -257,6 +257,11 @@ async def test_a_deleted_session_is_recreated_on_demand_and_others_survive(
     assert again.session.window_no != old.window_no
     assert again.session.entry.session_id == "run-4-window"
     assert (again.session.message_count, again.session.entry.created_at) == (2, NOON + 6)
+    # The new session does not answer to the id of the deleted one; its window still does.
+    assert await store.session_by_id("run-1-window") is None
+    assert await store.session_by_id("run-4-window") == again.session
+    assert await database.read(lambda tx: sessions.window(tx, "run-1-window")) == window
+    assert await database.read(lambda tx: sessions.window(tx, "nobody")) is None
     assert not await store.delete_session("agent:main:none", now_ms=NOON)
 
 

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.fakes.wire_client import WireClient
+from tests.fakes.wire_client import RefusedError, WireClient
 
 TOKEN = "e2e-token-0123456789abcdef"
 START_S = 30.0
@@ -51,7 +51,7 @@ class GatewayProcess:
             try:
                 async with self.client():
                     return
-            except OSError:
+            except (OSError, RefusedError):
                 if process.poll() is not None or time.monotonic() > deadline:
                     raise AssertionError(f"the gateway did not start:\n{self._log.read_text()}") from None
                 await asyncio.sleep(0.02)
@@ -62,6 +62,7 @@ class GatewayProcess:
             "HOME": str(self.home),
             "OPENCLAW_STATE_DIR": str(self.home / "state"),
             "TZ": "UTC",
+            "PYTHONFAULTHANDLER": "1",
         }
         command = [sys.executable, "-m", "openclaw", "gateway", "run", "--port", str(self.port)]
         with self._log.open("ab") as log:

@@ -83,14 +83,7 @@ async def test_25_kills_under_load_lose_nothing(tmp_path: Path) -> None:
             acknowledged: dict[str, str] = {}
             async with gateway.client() as client:
                 senders = [
-                    asyncio.create_task(
-                        send_until_killed(
-                            client,
-                            f"agent:main:r{number}-s{which % SESSIONS}",
-                            f"{number}-{which}",
-                            acknowledged,
-                        )
-                    )
+                    asyncio.create_task(send_until_killed(client, key_of(number, which), which, acknowledged))
                     for which in range(SESSIONS * SENDERS)
                 ]
                 await asyncio.sleep(chance.uniform(0.05, 0.35))

@@ -161,6 +161,10 @@ class SessionEntry(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     last_heartbeat_sent_at: int | None = None
 
 
+# msgspec learns a type when it first reads it, and two threads that teach it at once crash the process.
+# Entries are read on several threads, so the lesson is given here, while the module is imported.
+msgspec.convert({"sessionId": "", "updatedAt": 0}, SessionEntry)
+
 _FIELD_TYPES = {field.encode_name: field for field in msgspec.structs.fields(SessionEntry)}
 
 

@@ -198,7 +198,7 @@ def edit_distance_below(left: str, right: str, limit: int) -> int | None:
     if abs(len(left) - len(right)) > reach:
         return None
     # Cell k of row r stands for column r + k - reach.
-    previous = [max(offset - reach, 0) if offset >= reach else limit for offset in range(2 * reach + 1)]
+    previous = [offset - reach if offset >= reach else limit for offset in range(2 * reach + 1)]
     for row, letter in enumerate(left, start=1):
         current: list[int] = []
         for offset in range(2 * reach + 1):

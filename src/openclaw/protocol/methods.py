@@ -118,6 +118,11 @@ def _decoder(kind: type[ClosedObject]) -> msgspec.json.Decoder[ClosedObject]:
     return msgspec.json.Decoder(kind)
 
 
+# Large frames are read on a thread. msgspec must not learn one type on two threads at once, so it learns here.
+for _spec in METHODS.values():
+    _decoder(_spec.params)
+
+
 def required_scope(
     method: str, call_params: ClosedObject | None = None, methods: Mapping[str, MethodSpec] = METHODS
 ) -> str:

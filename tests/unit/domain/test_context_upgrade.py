@@ -137,7 +137,9 @@ def test_a_tree_keeps_its_ids_and_branches() -> None:
 @pytest.mark.spec("TRX-3")
 @pytest.mark.parametrize("version", [3, None, "2", 1, 0])
 def test_known_versions_end_at_3(version: object) -> None:
-    assert upgrade_records([{**HEADER, "version": version}])[0]["version"] == 3
+    upgraded = upgrade_records([{**HEADER, "version": version}, line("user", "lost its id")])
+    assert upgraded[0]["version"] == 3
+    assert upgraded[1]["id"] == line_id(1)
 
 
 @pytest.mark.spec("TRX-3")

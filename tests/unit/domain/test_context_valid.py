@@ -243,6 +243,9 @@ def test_thinking_is_replayed_only_signed_and_where_it_was_made() -> None:
     elsewhere = (user("go"), says(signed, "so", api="openai-completions"))
     assert make_valid(elsewhere, "anthropic")[1] == says("so", api="openai-completions")
     assert make_valid(elsewhere, "openai") == elsewhere
+    # Blocks of one message keep their order.
+    late = (user("go"), says("so", signed, api="anthropic-messages"))
+    assert make_valid(late, "anthropic") == late
     # A signature may stand alone, but a message of nothing else is no answer.
     empty = ThinkingBlock("", "sig")
     with_call = (user("go"), says(empty, call("a"), api="anthropic-messages"), result("a"))

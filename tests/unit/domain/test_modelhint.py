@@ -223,6 +223,26 @@ def test_minimum_scores() -> None:
 
 
 @pytest.mark.spec("LIFE-16")
+def test_letter_case_of_candidates_does_not_matter() -> None:
+    loud = ModelCandidate("Prov", "Name-Of-Model", "Quick")
+    for word in ("prov/name-of-model", "quick", "nxme-of-model", "PROV", "prov name-of-model", "prov nam"):
+        assert pick(word, loud) == "Prov/Name-Of-Model|"
+    assert pick("prov of-m x", loud) == "Prov/Name-Of-Model|x"
+    assert score_candidate("unrelated", ModelCandidate("NAME", "name-of-model"), None).score == 30
+    assert score_candidate("name-of-model", loud, None) == score_candidate(
+        "name-of-model", ModelCandidate("prov", "name-of-model"), None
+    )
+
+
+@pytest.mark.spec("LIFE-16")
+def test_a_second_word_may_be_misspelled_from_six_letters_on() -> None:
+    assert pick("p abcdeg x", ModelCandidate("p", "abcdef")) == "p/abcdef|x"
+    assert pick("p abcdg x", ModelCandidate("p", "abcde")) == "p/abcde|abcdg x"
+    # A part of the alias is enough for a shorter one.
+    assert pick("p quic x", ModelCandidate("p", "unrelated-name", "quick")) == "p/unrelated-name|x"
+
+
+@pytest.mark.spec("LIFE-16")
 def test_no_candidates_no_hint() -> None:
     assert match_model_hint("opus", ()) is None
     assert match_model_hint("opus", CATALOGUE) == ModelHint("anthropic", "claude-opus-4", "")

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw.domain.entry import SessionEntry
-from openclaw.domain.patch import PATCH_FIELDS, THINKING_LEVELS, PatchField, apply_patch, required_scope
+from openclaw.domain.patch import (
+    PATCH_FIELDS,
+    THINKING_LEVELS,
+    PatchField,
+    PatchKind,
+    apply_patch,
+    required_scope,
+)
 from openclaw.errors import InvalidRequest, LineageImmutable, OpenClawError
 
 ENTRY = SessionEntry(session_id="s1", updated_at=1000)
@@ -74,6 +83,7 @@ def test_the_table_of_fields_and_scopes() -> None:
     assert WORDS["thinkingLevel"][1] == THINKING_LEVELS
     for name, field in PATCH_FIELDS.items():
         assert field.name == name
+        assert field.kind in get_args(PatchKind)
         assert hasattr(ENTRY, field.attribute)
 
 
@@ -247,6 +257,8 @@ def test_lineage_values_are_checked() -> None:
     for wrong in (-1, True, 1.0, "1"):
         assert refusal({"spawnDepth": wrong}, is_subagent=True) == expected
     assert 'must be one of "orchestrator", "leaf"' in refusal({"subagentRole": "boss"}, is_subagent=True)
+    for name in ("subagentControlScope", "subagentRole"):
+        assert "must be one of" in refusal({name: "boss"}, is_subagent=True)
     assert patched({"spawnedWorkspaceDir": "/" + "d" * 4095}, is_subagent=True).spawned_workspace_dir
     assert "at most 4096" in refusal({"spawnedWorkspaceDir": "d" * 4097}, is_subagent=True)
 

@@ -13,6 +13,7 @@ from openclaw.errors import StoreBusy, StoreClosed
 from openclaw.store import sqlite
 from openclaw.store.database import Priority, Transaction
 from openclaw.store.sqlite import SWITCH_INTERVAL_S, SqliteDatabase
+from openclaw.store.store import Store
 from tests.unit.store.driving import (
     PATIENCE_S,
     Commits,
@@ -146,7 +147,7 @@ async def test_closing_finishes_what_people_wait_for_and_refuses_the_background(
 
 async def test_a_closed_store_refuses_and_closing_twice_is_harmless(path: Path) -> None:
     database = await SqliteDatabase.open(path)
-    await database.close()
+    await Store(database).close()
     await database.close()
     for call in (database.write(Word("w")), database.read(lambda tx: tx.row("SELECT 1"))):
         with pytest.raises(StoreClosed) as caught:

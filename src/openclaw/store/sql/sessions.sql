@@ -2,7 +2,8 @@
 SELECT * FROM sessions WHERE session_key = $1
 
 -- name: get_by_session_id
-SELECT s.* FROM windows w JOIN sessions s ON s.session_key = w.session_key WHERE w.session_id = $1
+SELECT s.* FROM windows w JOIN sessions s ON s.session_key = w.session_key
+WHERE w.session_id = $1 AND w.deleted_at IS NULL
 
 -- name: get_by_label
 SELECT * FROM sessions WHERE label = $1 AND (CAST($2 AS TEXT) IS NULL OR agent_id = $2)
