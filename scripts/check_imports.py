@@ -19,7 +19,10 @@ DOORS = ("openclaw", "openclaw.__main__", "openclaw.cli.main")
 
 # Modules that stand ready for a part still to come, with the part that will use them. What they import
 # themselves counts as used.
-WAITING: Mapping[str, str] = {}
+WAITING: Mapping[str, str] = {
+    "openclaw.models.scripted": "tests of the engine",
+    "openclaw.protocol.schema": "the page that documents the wire",
+}
 
 
 def find_modules(source_root: Path) -> dict[str, Path]:

@@ -19,6 +19,7 @@ from openclaw.store.records import EntryDraft
 from openclaw.store.sqlite import SqliteDatabase
 from openclaw.store.store import Store
 from tests.conformance.making import MAIN, NOON, begin, create, note, queue, seed, select, turn
+from tests.integration.faulty_disk import FaultyDisk, try_fault
 
 NOBODY = 65534
 KEY = MAIN.session_key
@@ -189,12 +190,23 @@ async def fill_disk(path: str, real: bool) -> None:
     )
 
 
+async def faults(kind: str, step: str) -> None:
+    """Let each `step`-th call of a kind fail, one run each; the first report is of a run without a fault."""
+    disk = FaultyDisk()
+    sound = await try_fault(kind, 0)
+    tell(**sound)
+    for at in range(1, sound["calls"] + 1, int(step)):
+        tell(**await try_fault(kind, at))
+    disk.unregister()
+
+
 COMMANDS: dict[str, Callable[..., Awaitable[None]]] = {
     "hold": hold,
     "race": race,
     "unprivileged": open_unprivileged,
     "load": load,
     "audit": audit,
+    "faults": faults,
     "fill-real-disk": lambda path: fill_disk(path, True),
     "fill-file": lambda path: fill_disk(path, False),
 }

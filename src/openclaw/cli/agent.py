@@ -128,7 +128,7 @@ class _Turn:
             note(f"{one_line(str(accepted.get('sessionKey')))}: accepted, waiting for the reply …")
 
     def _stop(self) -> None:
-        """Ctrl-C means the turn, not only this process (PROTOCOL §7)."""
+        """Ctrl-C means the turn, not only this process."""
         try:
             if self._request_id is not None and not self._accepted:
                 # The turn may run already while the word of it is still on its way.

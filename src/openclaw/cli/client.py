@@ -35,7 +35,7 @@ from openclaw.protocol.frames import encode_json
 
 Json = dict[str, Any]
 
-# More than a gateway ever buffers for one client (PROTOCOL §1).
+# More than a gateway ever buffers for one client.
 MAX_FRAME_BYTES = 64 * 1024 * 1024
 CONNECT_TIMEOUT_S = 10.0
 CLOSE_TIMEOUT_S = 1.0
@@ -106,7 +106,7 @@ class GatewayClient:
         return self.answer(self.post(method, params), method, deadline)
 
     def call_twice(self, method: str, params: Json | None = None, timeout_s: float | None = 10.0) -> Any:
-        """The payload of the second answer to a method that first says "accepted" (PROTOCOL §1).
+        """The payload of the second answer to a method that first says "accepted".
 
         A first answer that is final already is returned as it is.
         """

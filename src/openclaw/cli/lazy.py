@@ -1,4 +1,4 @@
-"""Command groups that load a command only when it is called (STYLE §6: start-up budget).
+"""Command groups that load a command only when it is called, so that starting stays quick.
 
 A group shows its commands as a table of names and places, so that a reader sees
 them all at once and `openclaw --version` imports none of them.

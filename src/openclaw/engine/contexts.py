@@ -2,7 +2,7 @@
 
 The cache holds decoded messages of sessions that run, so that a turn reads only
 what is new. It is derived from rows, keyed by window, and may be dropped at any
-time (ARCHITECTURE §4).
+time (docs/topics/design.md).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Narrow signatures only; implementations live in `models`, `engine.tools` and
 `app`. A model never raises for a provider's failure: failure is a final message
-with a stop reason (STYLE §2.5), so that the run loop has one path.
+with a stop reason, so that the run loop has one path.
 """
 
 from __future__ import annotations

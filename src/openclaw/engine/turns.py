@@ -1,6 +1,6 @@
 """Turns from outside: accept a message, abort, wait for a run, go on after a crash.
 
-The way of every message, whatever surface it came from (ARCHITECTURE §5): policy
+The way of every message, whatever surface it came from (docs/topics/design.md): policy
 first, then one commit, then the acknowledgement. Nothing here knows a wire.
 """
 

@@ -1,4 +1,4 @@
-"""The events of one run as clients know them, in their order (PROTOCOL §5).
+"""The events of one run as clients know them, in their order.
 
 Turns engine events into wire payloads with the run's own counter. Streamed text
 is coalesced: a client is told at most every `CHAT_INTERVAL_MS`, and everything is

@@ -85,7 +85,7 @@ class GatewayServer:
     async def _check_host(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        """A page that rebinds its name to this address is refused by the name it used (ARCHITECTURE §7)."""
+        """A page that rebinds its name to this address is refused by the name it used."""
         if host_name(request.host) not in self._settings.allowed_hosts:
             return web.json_response(
                 {
@@ -321,5 +321,5 @@ def is_loopback(address: str) -> bool:
 
 
 def is_forwarded(request: web.Request) -> bool:
-    """A reverse proxy speaks for somebody else: its peer is not local (PITFALLS 3.2)."""
+    """A reverse proxy speaks for somebody else: its peer is not local (PITFALLS)."""
     return any(name in request.headers for name in ("X-Forwarded-For", "Forwarded", "X-Real-IP"))

@@ -1,4 +1,4 @@
-"""Who may connect: a pure decision over the credential, the client and the Origin (PROTOCOL §2).
+"""Who may connect: a pure decision over the credential, the client and the Origin.
 
 Shared secrets only; signed devices are accepted as a claim beside a valid secret.
 The expected secret arrives as a digest, and every comparison takes constant time.
@@ -165,7 +165,7 @@ def _refuse_secret(
     )
 
 
-# -- origins (ARCHITECTURE §7) -----------------------------------------------------------------
+# -- origins (docs/topics/design.md) -----------------------------------------------------------------
 
 
 def _check_origin(

@@ -1,4 +1,4 @@
-"""The parameters of `connect`, and what can be decided from them alone (PROTOCOL §2).
+"""The parameters of `connect`, and what can be decided from them alone.
 
 Shapes, protocol versions and roles. Whether the client is who it says is decided
 in `auth`; what it is told afterwards is in `hello`.

@@ -51,7 +51,7 @@ MAX_REASON_BYTES: Final = 123
 
 
 class ConnectionSettings(Struct, frozen=True, kw_only=True):
-    """Limits of one connection (ARCHITECTURE §7)."""
+    """Limits of one connection (docs/topics/design.md)."""
 
     handshake_timeout_ms: int = 15_000
     handshake_max_bytes: int = 65_536

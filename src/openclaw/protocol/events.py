@@ -1,4 +1,4 @@
-"""Events: their payloads as typed values, and who may receive them (PROTOCOL §5, RPC-14).
+"""Events: their payloads as typed values, and who may receive them (RPC-14).
 
 One closed union per event with states. The audience of each event is data, so
 that fan-out reads one table. Which sessions a client follows is the gateway's

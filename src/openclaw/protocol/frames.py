@@ -1,4 +1,4 @@
-"""Frames: the one border between text on the socket and values inside (PROTOCOL §1).
+"""Frames: the one border between text on the socket and values inside.
 
 Requests are decoded in two stages, so that a frame can be answered even when its
 parameters are wrong. An event's payload is encoded once for all connections;

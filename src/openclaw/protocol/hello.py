@@ -1,4 +1,4 @@
-"""`hello-ok`: what a client learns once it is in (PROTOCOL §2).
+"""`hello-ok`: what a client learns once it is in.
 
 Typed, and cut to what its scopes allow: paths only for admins, session keys in
 the health snapshot only for readers.

@@ -41,7 +41,7 @@ WRITE_PATCH_FIELDS: Final = frozenset(
 
 
 def patch_scope(patch: ClosedObject) -> str:
-    """The scope that a `sessions.patch` needs for exactly the fields it sets (PROTOCOL §2)."""
+    """The scope that a `sessions.patch` needs for exactly the fields it sets."""
     assert isinstance(patch, params.SessionsPatchParams)
     return WRITE if patch.changes().keys() <= WRITE_PATCH_FIELDS else ADMIN
 
@@ -118,7 +118,7 @@ def _decoder(kind: type[ClosedObject]) -> msgspec.json.Decoder[ClosedObject]:
     return msgspec.json.Decoder(kind)
 
 
-# Large frames are read on a thread. msgspec must not learn one type on two threads at once, so it learns here.
+# Large frames are read on a thread, and msgspec must not learn a type on two threads: it learns here.
 for _spec in METHODS.values():
     _decoder(_spec.params)
 

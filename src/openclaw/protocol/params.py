@@ -1,4 +1,4 @@
-"""The parameters of every method, as closed types (PROTOCOL §4, SPEC §11).
+"""The parameters of every method, as closed types (SPEC §11).
 
 A field that this gateway does not act on yet is still typed and accepted when
 clients are known to send it. `UNSET` marks "absent" where `null` has a meaning

@@ -1,4 +1,4 @@
-"""The answers of every method, as far as clients rely on them (PROTOCOL §4, §6).
+"""The answers of every method, as far as clients rely on them.
 
 Open types: an answer may carry more. Rows, entries and messages are built in
 `rows` and travel here as plain objects.
@@ -42,7 +42,7 @@ class Status(Answer, frozen=True, kw_only=True):
 
 
 class AgentsList(Answer, frozen=True, kw_only=True):
-    """`agents[].model.primary` must be there, or the Control UI locks its composer (PROTOCOL §0)."""
+    """`agents[].model.primary` must be there, or the Control UI locks its composer."""
 
     default_id: str
     main_key: str

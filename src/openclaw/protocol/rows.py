@@ -1,8 +1,8 @@
-"""Session rows and transcript messages as clients see them (PROTOCOL §4).
+"""Session rows and transcript messages as clients see them.
 
 Pure builders from plain arguments to plain objects; everything that has to be
 looked up arrives as an argument, so that building a list never opens a
-transcript (ARCHITECTURE §2).
+transcript (docs/topics/design.md).
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def client_message(
     """A transcript message with the `__openclaw` object that clients key on.
 
     `seq` counts visible messages from 1. Assistant messages need `run_id`, or the
-    Control UI shows the reply twice (PROTOCOL §0).
+    Control UI shows the reply twice.
     """
     marks: Json = {"id": entry_id, "seq": seq}
     optional = {

@@ -209,7 +209,7 @@ def rotate(
 
 
 def restore_previous(tx: Transaction, row: SessionRow, now_ms: int) -> SessionRow:
-    """Point the key back at the window before the current one: the undo of a reset (ARCHITECTURE §6)."""
+    """Point the key back at the window before the current one: the undo of a reset."""
     current = window_by_no(tx, row.window_no)
     if current.previous_no is None:
         raise InvalidRequest(f"session {row.session_key} has no earlier window to go back to")

@@ -53,7 +53,7 @@ class HistoryPage(Struct, frozen=True):
 
 
 class Unfinished(Struct, frozen=True):
-    """What the rows say is not done: recovery is asking this (ARCHITECTURE §5)."""
+    """What the rows say is not done: recovery is asking this (docs/topics/design.md)."""
 
     runs: tuple[RunRow, ...]
     waiting: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The start-up budget: a command loads what it needs, and never the server (STYLE §6)."""
+"""The start-up budget: a command loads what it needs, and never the server."""
 
 from __future__ import annotations
 

@@ -230,6 +230,6 @@ def test_a_loop_that_is_gone_loses_nothing_that_was_committed(path: Path) -> Non
 
 
 async def test_a_busy_loop_does_not_starve_the_writer(database: SqliteDatabase) -> None:
-    """The interpreter switches threads often enough for the writer to get its turn (ARCHITECTURE §4)."""
+    """The interpreter switches threads often enough for the writer to get its turn (docs/topics/design.md)."""
     assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL_S)
     assert SWITCH_INTERVAL_S == 0.0005
