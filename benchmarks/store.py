@@ -54,15 +54,23 @@ class Bare:
         self._seq = 0
 
     async def insert(self, count: int) -> None:
-        execute = self._connection.execute
         for _ in range(count):
-            self._seq += 1
-            execute("BEGIN IMMEDIATE")
-            execute(
-                "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (1, self._seq, f"{self._seq:08x}", "message", "user", self._seq, BODY),
-            )
-            execute("COMMIT")
+            self._insert_one()
+
+    async def insert_in_thread(self, count: int) -> None:
+        """The same from a program that must not block its event loop."""
+        for _ in range(count):
+            await asyncio.to_thread(self._insert_one)
+
+    def _insert_one(self) -> None:
+        execute = self._connection.execute
+        self._seq += 1
+        execute("BEGIN IMMEDIATE")
+        execute(
+            "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (1, self._seq, f"{self._seq:08x}", "message", "user", self._seq, BODY),
+        )
+        execute("COMMIT")
 
 
 async def append_many(store: Store, session_key: str, count: int) -> None:
@@ -75,19 +83,25 @@ async def append_together(store: Store, each: int) -> None:
 
 
 async def measure_appends(store: Store, bare: Bare, repeats: int, count: int) -> list[Figure]:
-    bare_us, ours_us, one_rate, many_rate = [], [], [], []
+    bare_us, thread_us, ours_us, many_us, one_rate, many_rate = [], [], [], [], [], []
     each = count // 4
     await append_many(store, key(0), 200)
     await bare.insert(200)
     for _ in range(repeats):
         bare_us.append(await cpu_us_each(lambda: bare.insert(count), count))
+        thread_us.append(await cpu_us_each(lambda: bare.insert_in_thread(count), count))
         ours_us.append(await cpu_us_each(lambda: append_many(store, key(0), count), count))
         one_rate.append(count / await seconds(lambda: append_many(store, key(0), count)))
         many_rate.append(CALLERS * each / await seconds(lambda: append_together(store, each)))
+        many_us.append(await cpu_us_each(lambda: append_together(store, each), CALLERS * each))
     return [
         Figure("bare apsw insert, CPU", median(bare_us), "us"),
+        Figure("the same from a thread, CPU (asyncio.to_thread)", median(thread_us), "us"),
         Figure("durable append, CPU (entry + version + search)", median(ours_us), "us"),
+        Figure("the same with 32 callers, CPU each", median(many_us), "us"),
         at_most("append / bare insert, CPU", median(ours_us) / median(bare_us), 2.5, "x"),
+        Figure("append / bare insert from a thread, CPU", median(ours_us) / median(thread_us), "x"),
+        Figure("append with 32 callers / bare insert, CPU", median(many_us) / median(bare_us), "x"),
         Figure("one caller", median(one_rate), "/s"),
         Figure("32 callers", median(many_rate), "/s"),
         at_least("32 callers / one caller, rate", median(many_rate) / median(one_rate), 3, "x"),

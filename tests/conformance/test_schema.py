@@ -11,16 +11,18 @@ from openclaw.store.records import SESSION_COLUMNS, session_from_columns, sessio
 from openclaw.store.sqlite import SqliteDatabase
 from openclaw.store.sqlite_file import APPLICATION_ID, SCHEMA_VERSION
 from openclaw.store.store import Store
+from openclaw.store.transcript import entry_no_of
 from tests.conformance.making import MAIN, create, execute, seed, select, turn
 
+ENTRY = entry_no_of(1, 900)
 # A row of each table that the database takes; a test then changes one thing about it.
 ROWS: dict[str, dict[str, Any]] = {
     "meta": {"name": "a", "value": "1"},
     "counters": {"agent_id": "a", "kind": "main", "archived": 0, "sessions": 0},
     "windows": {"window_no": 900, "session_id": "w", "session_key": "k", "base_seq": 0, "id_salt": 1,
                 "reason": "created", "started_at": 1},
-    "entries": {"window_no": 1, "seq": 900, "entry_id": "0", "type": "message", "audience": "people",
-                "created_at": 1, "body": b"{}", "blob_hash": None},
+    "entries": {"entry_no": ENTRY, "window_no": 1, "seq": 900, "entry_id": "0", "type": "message",
+                "audience": "people", "created_at": 1, "body": b"{}", "blob_hash": None},
     "blobs": {"hash": "h", "refs": 1, "body": b"x"},
     "conversations": {"channel": "c", "account_id": "", "peer_kind": "direct", "peer_id": "P",
                       "thread_id": "", "created_at": 1, "updated_at": 1},
@@ -71,7 +73,7 @@ TWINS: list[tuple[str, dict[str, Any]]] = [
 SIBLINGS: list[tuple[str, dict[str, Any]]] = [
     ("counters", {"archived": 1}),
     ("counters", {"kind": "cron"}),
-    ("entries", {"seq": 901}),
+    ("entries", {"entry_no": ENTRY + 1, "seq": 901}),
     ("conversations", {"peer_id": "p"}),
     ("conversations", {"thread_id": "7"}),
     ("conversations", {"peer_kind": "group"}),
@@ -91,12 +93,15 @@ SIBLINGS: list[tuple[str, dict[str, Any]]] = [
 REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("counters", {"archived": 2}),
     ("counters", {"sessions": -1}),
-    ("entries", {"seq": 0}),
+    ("entries", {"entry_no": entry_no_of(1, 0), "seq": 0}),
+    ("entries", {"entry_no": ENTRY + 1}),
+    ("entries", {"seq": 901}),
+    ("entries", {"window_no": 2}),
     ("entries", {"audience": "everybody"}),
     ("entries", {"body": None}),
     ("entries", {"blob_hash": "h"}),
     ("entries", {"body": None, "blob_hash": "unknown"}),
-    ("entries", {"window_no": 77}),
+    ("entries", {"entry_no": entry_no_of(77, 900), "window_no": 77}),
     ("blobs", {"refs": -1}),
     ("conversations", {"peer_kind": "room"}),
     ("session_conversations", {"conversation_no": 77}),

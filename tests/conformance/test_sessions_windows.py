@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from openclaw.domain.entry import DeliveryContext, Origin
-from openclaw.domain.resets import carry_over
+from openclaw.domain.resets import carry_over, carry_over_cron_run
 from openclaw.domain.searchtext import query_terms
 from openclaw.errors import InvalidRequest, SessionNotFound
 from openclaw.store import search, sessions
@@ -102,7 +102,7 @@ async def test_an_explicit_reset_keeps_what_a_person_set(
 
 
 @pytest.mark.spec("LIFE-21", "LOOP-7")
-@pytest.mark.parametrize("reason", ["daily", "idle", "deleted", "cron"])
+@pytest.mark.parametrize("reason", ["daily", "idle", "deleted"])
 async def test_an_expiry_keeps_identity_and_route_but_no_toggles(
     store: Store, reason: RotationReason
 ) -> None:
@@ -115,6 +115,28 @@ async def test_an_expiry_keeps_identity_and_route_but_no_toggles(
     assert row.entry.delivery_context == SETTINGS["delivery_context"]
     (current, ended) = await store.windows_of(KEY)
     assert (ended.ended_at, ended.end_reason, current.reason) == (NOON + DAY, reason, reason)
+
+
+@pytest.mark.spec("AUTO-3", "LIFE-20")
+async def test_a_fresh_cron_run_carries_toggles_but_no_route(store: Store) -> None:
+    await used_session(store)
+    before = await present(store)
+    row, rotation = await store.reset_session(KEY, "cron", session_id="second", now_ms=NOON + 1)
+    assert rotation.session_id == row.entry.session_id == "second"
+    assert row.entry == carry_over_cron_run(before.entry, session_id="second", now_ms=NOON + 1)
+    assert row.entry.thinking_level == before.entry.thinking_level is not None
+    assert row.entry.delivery_context is None
+    assert row.entry.send_policy is None
+
+
+@pytest.mark.spec("AUTO-3", "LIFE-20")
+async def test_a_fresh_cron_run_keeps_what_the_job_needs(store: Store) -> None:
+    await used_session(store)
+    before = await present(store)
+    row, _ = await store.reset_session(KEY, "cron", session_id="second", now_ms=NOON + 1)
+    assert row.entry == carry_over_cron_run(before.entry, session_id="second", now_ms=NOON + 1)
+    assert (row.entry.thinking_level, row.entry.label, row.entry.model_override) == ("high", "work", "gpt-x")
+    assert (row.entry.delivery_context, row.entry.send_policy, row.entry.queue_mode) == (None, None, None)
 
 
 @pytest.mark.spec("LIFE-22")
@@ -282,6 +304,16 @@ async def test_what_was_deleted_is_not_found_again_when_the_key_comes_back(
         assert {hit.session_key for hit in hits} == {"agent:main:other"}
         assert len(await store.search(query_terms("hello"))) == 2
         await database.write(search.fold)
+
+
+async def test_every_life_of_a_key_is_forgotten_once(store: Store, database: SqliteDatabase) -> None:
+    await turn(store, "run-1")
+    await store.delete_session(KEY, now_ms=NOON + 1)
+    await turn(store, "run-2", to=seed("other"))
+    await turn(store, "run-3")
+    await store.delete_session(KEY, now_ms=NOON + 2)
+    gone = await select(database, "SELECT session_id, deleted_at FROM windows ORDER BY window_no")
+    assert gone == [("run-1-window", NOON + 1), ("run-2-window", None), ("run-3-window", NOON + 2)]
 
 
 async def test_a_deleted_label_is_free(store: Store) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from openclaw.errors import StoreError, StoreFull
+from openclaw.store.database import Transaction
 from openclaw.store.records import EntryDraft
 from openclaw.store.sqlite import SqliteDatabase
 from openclaw.store.store import Store
@@ -142,6 +143,12 @@ async def audit(path: str) -> None:
     tell(by_the_store=by_the_store, by_the_control=len(seen) - len(by_the_store))
 
 
+def _forbid_growth(tx: Transaction) -> None:
+    """Let the file grow by two megabytes from now on, and no more."""
+    (pages,), (size,) = tx.rows("PRAGMA page_count")[0], tx.rows("PRAGMA page_size")[0]
+    tx.run(f"PRAGMA max_page_count = {pages + 2_000_000 // size}")
+
+
 async def fill_disk(path: str, real: bool) -> None:
     """Write until there is no room, look at what is left, make room, and go on."""
     filler = Path(path).parent / "filler"
@@ -150,7 +157,7 @@ async def fill_disk(path: str, real: bool) -> None:
     database = await SqliteDatabase.open(Path(path))
     store = Store(database)
     if not real:
-        await database.write(lambda tx: tx.run("PRAGMA max_page_count = 400"))
+        await database.write(_forbid_growth)
     await create(store, MAIN)
     kept, error = 0, None
     while error is None and kept < 1000:

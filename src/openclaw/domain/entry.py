@@ -165,7 +165,13 @@ class SessionEntry(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
 # Entries are read on several threads, so the lesson is given here, while the module is imported.
 msgspec.convert({"sessionId": "", "updatedAt": 0}, SessionEntry)
 
-_FIELD_TYPES = {field.encode_name: field for field in msgspec.structs.fields(SessionEntry)}
+# Fields that are objects of their own.
+_NESTED: dict[str, type[Struct]] = {
+    "origin": Origin,
+    "deliveryContext": DeliveryContext,
+    "pendingFinalDelivery": PendingDelivery,
+    "context": DeliveryContext,
+}
 
 
 def entry_from_stored(stored: dict[str, Any]) -> SessionEntry:
@@ -177,19 +183,30 @@ def entry_from_stored(stored: dict[str, Any]) -> SessionEntry:
 
 
 def _keep_valid(stored: dict[str, Any]) -> dict[str, Any]:
-    kept: dict[str, Any] = {}
-    for name, value in stored.items():
-        field = _FIELD_TYPES.get(name)
-        if field is None:
-            continue
-        try:
-            msgspec.convert(value, field.type)
-        except msgspec.ValidationError:
-            continue
-        kept[name] = value
+    kept = _valid_fields(stored, SessionEntry)
     kept.setdefault("sessionId", "")
     kept.setdefault("updatedAt", 0)
     return kept
+
+
+def _valid_fields(stored: dict[str, Any], kind: type[Struct]) -> dict[str, Any]:
+    """The fields that can be read; one bad field costs only itself. Whole numbers may be written as floats."""
+    kept: dict[str, Any] = {}
+    for field in msgspec.structs.fields(kind):
+        value = stored.get(field.encode_name)
+        if isinstance(value, dict) and field.encode_name in _NESTED:
+            value = _valid_fields(value, _NESTED[field.encode_name])
+        try:
+            msgspec.convert(value, field.type, strict=not isinstance(value, float))
+        except msgspec.ValidationError:
+            continue
+        if value is not None:
+            kept[field.encode_name] = int(value) if _is_whole(value, field.type) else value
+    return kept
+
+
+def _is_whole(value: Any, kind: Any) -> bool:
+    return isinstance(value, float) and value.is_integer() and kind is not float and "float" not in str(kind)
 
 
 def entry_to_wire(entry: SessionEntry) -> dict[str, Any]:

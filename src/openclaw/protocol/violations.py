@@ -1,7 +1,7 @@
 """Turns a decoder's complaint into the sentence that clients of this wire know.
 
-The decoder names a type and a path; the wire names a JSON pointer and a rule
-. Only the first problem is told. Nothing is decoded here.
+The decoder names a type and a path; the wire names a JSON pointer and a rule.
+Only the first problem is told. Nothing is decoded here.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from openclaw.domain import lifecycle
 from openclaw.domain.origin import DmScope, InboundContext, apply_inbound
 from openclaw.domain.policy import SendPolicy, decide_send, send_facts
 from openclaw.errors import IdempotencyConflict, Overloaded, SendDenied
-from openclaw.store import conversations, sessions
+from openclaw.store import conversations, sessions, transcript
 from openclaw.store.conversations import ConversationRef
 from openclaw.store.database import Row, Transaction
 from openclaw.store.records import QueuedInput, SessionRow, SessionSeed, UserInput
@@ -137,7 +137,7 @@ def accept(
     )  # fmt: skip
     assert inserted is not None
     if not _describe(tx, row, new.inbound, now_ms):
-        tx.run(SQL["touch"], (int(human), now_ms, row.session_no))
+        transcript.touch(tx, row, human, now_ms)
     return Admission(row, new.run_id, inserted[0], created, rotation)
 
 

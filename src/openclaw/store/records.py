@@ -117,7 +117,8 @@ def session_to_columns(row: SessionRow) -> tuple[Any, ...]:
     return (
         row.session_key, row.agent_id, row.kind, row.session_type, row.window_no, entry.session_id,
         row.id_salt, row.version, row.last_seq, row.message_count, row.read_seq, row.first_text,
-        row.last_text, entry.created_at, entry.updated_at, entry.session_started_at,
+        row.last_text, entry.created_at, entry.updated_at,
+        entry.session_started_at,
         entry.last_interaction_at, entry.archived_at, entry.pinned_at, entry.chat_type, entry.channel,
         entry.label, entry.display_name, entry.subject, entry.spawned_by, entry.parent_session_key,
         route.channel, route.to, route.account_id, route.thread_id, entry.send_policy, entry.status,

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from openclaw.domain.entry import SessionEntry
-from openclaw.domain.resets import carry_over
+from openclaw.domain.resets import carry_over, carry_over_cron_run
 from openclaw.errors import InvalidRequest, LabelInUse, SessionNotFound, VersionConflict
 from openclaw.store.database import Row, Transaction
 from openclaw.store.records import (
@@ -28,7 +28,7 @@ from openclaw.store.records import (
     session_to_columns,
 )
 from openclaw.store.statements import load_statements
-from openclaw.store.transcript import salt_of
+from openclaw.store.transcript import entry_range, salt_of
 
 SQL = load_statements("sessions.sql")
 _UPDATED_AT = SESSION_COLUMNS.index("updated_at")
@@ -200,7 +200,11 @@ def rotate(
     """End the current window and start the next one behind the same key; nothing is erased (LIFE-21)."""
     tx.run(SQL["end_window"], (now_ms, reason, row.window_no))
     window_no = _open_window(tx, row.session_key, session_id, row.window_no, reason, now_ms)
-    entry = carry_over(row.entry, session_id=session_id, now_ms=now_ms, explicit=reason in ("new", "reset"))
+    if reason == "cron":
+        entry = carry_over_cron_run(row.entry, session_id=session_id, now_ms=now_ms)
+    else:
+        explicit = reason in ("new", "reset")
+        entry = carry_over(row.entry, session_id=session_id, now_ms=now_ms, explicit=explicit)
     fresh = change(
         tx, row, entry, now_ms=now_ms, window_no=window_no, id_salt=salt_of(session_id), last_seq=0,
         message_count=0, read_seq=0, first_text=None, last_text=None,
@@ -216,7 +220,7 @@ def restore_previous(tx: Transaction, row: SessionRow, now_ms: int) -> SessionRo
     earlier = window_by_no(tx, current.previous_no)
     tx.run(SQL["end_window"], (now_ms, "undone", current.window_no))
     tx.run(SQL["reopen_window"], (earlier.window_no,))
-    counted = tx.row(SQL["window_totals"], (earlier.window_no,))
+    counted = tx.row(SQL["window_totals"], entry_range(earlier.window_no))
     assert counted is not None
     entry = msgspec.structs.replace(
         row.entry,

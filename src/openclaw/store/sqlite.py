@@ -21,7 +21,7 @@ import time
 from collections import deque
 from contextlib import ExitStack
 from pathlib import Path
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any, Generic
 
 import apsw
@@ -39,7 +39,7 @@ from openclaw.store.sqlite_file import (
 
 MAX_BATCH = 256
 MAX_WAITING = 2048
-CHECKPOINT_PAGES = 1000
+CHECKPOINT_PAGES = 4000  # 8 MB of log
 SWITCH_INTERVAL_S = 0.0005  # a busy event loop must not starve the writer of the GIL
 
 
@@ -97,7 +97,8 @@ class SqliteDatabase:
         self._loop = asyncio.get_running_loop()
         self._work: SimpleQueue[_Call[Any] | None] = SimpleQueue()
         self._queries: SimpleQueue[_Call[Any] | None] = SimpleQueue()
-        self._slots = asyncio.Semaphore(MAX_WAITING)
+        self._taken = 0
+        self._line: deque[asyncio.Future[None]] = deque()
         self._closing = False
         self._wal_pages = 0
         self._deadline = 0.0
@@ -154,6 +155,9 @@ class SqliteDatabase:
         if self._closing:
             return
         self._closing = True
+        for place in self._line:
+            if not place.done():
+                place.set_result(None)
         self._work.put(None)
         for _ in self._readers:
             self._queries.put(None)
@@ -171,36 +175,55 @@ class SqliteDatabase:
     # -- the port ------------------------------------------------------------------------------
 
     async def write(self, unit: Unit[Result], priority: Priority = Priority.USER) -> Result:
-        await self._take_slot()
+        if self._closing or self._taken >= MAX_WAITING:
+            await self._wait_for_room()
+        self._taken += 1
         try:
             future: asyncio.Future[Result] = self._loop.create_future()
             self._work.put(_Call(unit, future, priority is Priority.BACKGROUND))
             return await future
         finally:
-            self._slots.release()
+            self._leave()
 
     async def read(self, query: Unit[Result]) -> Result:
-        await self._take_slot()
+        if self._closing or self._taken >= MAX_WAITING:
+            await self._wait_for_room()
+        self._taken += 1
         try:
             future: asyncio.Future[Result] = self._loop.create_future()
             self._queries.put(_Call(query, future))
             return await future
         finally:
-            self._slots.release()
+            self._leave()
 
-    async def _take_slot(self) -> None:
-        if self._closing:
-            raise StoreClosed()
-        if not self._slots.locked():
-            await self._slots.acquire()
-            return
+    def _leave(self) -> None:
+        self._taken -= 1
+        self._call_next()
+
+    def _call_next(self) -> None:
+        """Wake the first in line. Who is woken looks again, so one call too many does no harm."""
+        while self._line:
+            place = self._line.popleft()
+            if not place.done():
+                place.set_result(None)
+                return
+
+    async def _wait_for_room(self) -> None:
+        """Stand in line until fewer calls are under way; StoreBusy when that takes too long (DB-14)."""
         try:
-            await asyncio.wait_for(self._slots.acquire(), self._busy_timeout_s)
-        except TimeoutError:
-            raise StoreBusy() from None
-        if self._closing:
-            self._slots.release()
-            raise StoreClosed()
+            async with asyncio.timeout(self._busy_timeout_s):
+                while self._taken >= MAX_WAITING and not self._closing:
+                    place: asyncio.Future[None] = self._loop.create_future()
+                    self._line.append(place)
+                    await place
+            if self._closing:
+                raise StoreClosed()
+        except BaseException as error:
+            # The call may have been for a place that is now not taken: it is the next one's.
+            self._call_next()
+            if isinstance(error, TimeoutError):
+                raise StoreBusy() from None
+            raise
 
     # -- the writer thread ---------------------------------------------------------------------
 
@@ -225,14 +248,12 @@ class SqliteDatabase:
     def _take_batch(self, wait: bool) -> tuple[list[_Call[Any]], bool]:
         """What waits now, and whether the end has come."""
         batch: list[_Call[Any]] = []
-        try:
-            while len(batch) < MAX_BATCH:
-                call = self._work.get(block=wait and not batch)
-                if call is None:
-                    return batch, True
-                batch.append(call)
-        except Empty:
-            pass
+        work = self._work
+        while (wait and not batch) or (len(batch) < MAX_BATCH and not work.empty()):
+            call = work.get()
+            if call is None:
+                return batch, True
+            batch.append(call)
         return batch, False
 
     def _run_batch(self, transaction: SqliteTransaction, batch: list[_Call[Any]]) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from openclaw.errors import SessionNotFound, VersionConflict
 from openclaw.store import search
 from openclaw.store.database import Row, Transaction
-from openclaw.store.records import EntryDraft, StoredEntry
+from openclaw.store.records import EntryDraft, SessionRow, StoredEntry
 from openclaw.store.statements import load_statements
 
 SQL = load_statements("transcript.sql")
@@ -29,6 +29,16 @@ def salt_of(session_id: str) -> int:
 def entry_id_of(salt: int, seq: int) -> str:
     """Eight hex characters, unique in the transcript because odd multipliers permute 32 bits (TRX-4)."""
     return f"{(seq * 0x9E3779B1 + salt) & 0xFFFFFFFF:08x}"
+
+
+def entry_no_of(window_no: int, seq: int) -> int:
+    """The key of an entry: window first, so that a transcript lies together on disk."""
+    return (window_no << 32) + seq
+
+
+def entry_range(window_no: int) -> tuple[int, int]:
+    """Bounds that lie just outside the entries of a window."""
+    return entry_no_of(window_no, 0), entry_no_of(window_no + 1, 0)
 
 
 def append(
@@ -69,6 +79,11 @@ def append(
     return tuple(stored)
 
 
+def touch(tx: Transaction, session: SessionRow, human: bool, now_ms: int) -> None:
+    """Note activity: a person's turn refreshes the session, any turn moves it up in lists (LIFE-12)."""
+    tx.run(SQL["touch"], (int(human), now_ms, session.session_no))
+
+
 def _insert(
     tx: Transaction,
     window_no: int,
@@ -87,8 +102,8 @@ def _insert(
     tx.run(
         SQL["insert_entry"],
         (
-            window_no, seq, entry_id, parent, draft.type, draft.role, draft.provenance,
-            draft.audience, draft.run_id, now_ms, body, blob_hash,
+            entry_no_of(window_no, seq), window_no, seq, entry_id, parent, draft.type, draft.role,
+            draft.provenance, draft.audience, draft.run_id, now_ms, body, blob_hash,
         ),
     )  # fmt: skip
     if draft.words:
@@ -108,7 +123,8 @@ def tail(
 ) -> tuple[StoredEntry, ...]:
     """The newest `limit` entries before `before_seq`, oldest first."""
     sql = SQL["tail_for_people"] if people_only else SQL["tail"]
-    found = tx.rows(sql, (window_no, before_seq, limit))
+    first, last = entry_range(window_no)
+    found = tx.rows(sql, (first, min(last, first + before_seq), limit))
     return tuple(StoredEntry(*row) for row in reversed(found))
 
 
@@ -116,11 +132,11 @@ def span(
     tx: Transaction, window_no: int, first_seq: int, last_seq: int, limit: int = LAST
 ) -> tuple[StoredEntry, ...]:
     """Entries first_seq..last_seq in order."""
-    return tuple(
-        StoredEntry(*row) for row in tx.rows(SQL["from_seq"], (window_no, first_seq, last_seq, limit))
-    )
+    first, last = entry_range(window_no)
+    bounds = (first + max(first_seq, 1), min(last - 1, first + last_seq), limit)
+    return tuple(StoredEntry(*row) for row in tx.rows(SQL["from_seq"], bounds))
 
 
 def entry_at(tx: Transaction, window_no: int, seq: int) -> StoredEntry | None:
-    row: Row | None = tx.row(SQL["entry"], (window_no, seq))
+    row: Row | None = tx.row(SQL["entry"], (entry_no_of(window_no, seq),))
     return None if row is None else StoredEntry(*row)

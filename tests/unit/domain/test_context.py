@@ -107,9 +107,9 @@ def test_damage_shortens_a_branch_and_never_hangs() -> None:
 @pytest.mark.spec("TRX-4")
 def test_a_long_branch_is_walked_in_linear_time() -> None:
     records = chain(*(str(number) for number in range(50_000)))
-    started = time.perf_counter()
+    started = time.process_time()
     assert len(active_branch(records, "49999")) == 50_000
-    assert time.perf_counter() - started < 2.0
+    assert time.process_time() - started < 2.0
 
 
 @pytest.mark.spec("TRX-4")

@@ -93,6 +93,7 @@ def test_version_2_gets_the_renamed_custom_role(role: str) -> None:
     record = {"type": "message", "id": "aa", "parentId": None, "timestamp": AT, "message": message}
     upgraded = upgrade_records([{**HEADER, "version": 2}, record])
     assert upgraded[0]["version"] == 3
+    assert "message" not in upgraded[1]
     assert decoded(upgraded) == [
         CustomMessageRecord(
             id="aa",

@@ -138,6 +138,6 @@ def test_appending_a_user_turn_keeps_the_repaired_prefix(messages: list[Message]
 def test_many_equal_ids_stay_fast() -> None:
     ids = (f"{'p' * 38}{number % 500}" for number in range(20_000))
     crowd = [AssistantMessage((ToolCallBlock(call_id, "exec", {}),), 1) for call_id in ids]
-    started = time.perf_counter()
+    started = time.process_time()
     assert len(make_valid(crowd, "openai")) == 40_000
-    assert time.perf_counter() - started < 3.0
+    assert time.process_time() - started < 3.0

@@ -231,3 +231,35 @@ def test_origin_uses_the_word_from_on_the_wire() -> None:
     origin = msgspec.convert({"from": "me", "nativeChannelId": "C1"}, Origin)
     assert (origin.from_, origin.native_channel_id) == ("me", "C1")
     assert msgspec.to_builtins(origin) == {"from": "me", "nativeChannelId": "C1"}
+
+
+@pytest.mark.spec("ENT-11", "ORG-7")
+def test_a_bad_field_inside_an_object_costs_only_itself() -> None:
+    entry = entry_from_stored(
+        {
+            "sessionId": "a",
+            "updatedAt": 5.0,
+            "origin": {"label": "Alice", "chatType": "séance", "from": "telegram:1"},
+            "deliveryContext": {"channel": "telegram", "to": "1", "threadId": 7},
+            "estimatedCostUsd": 2.0,
+            "inputTokens": 1.5,
+            "status": "done",
+        }
+    )
+    assert entry.updated_at == 5
+    assert isinstance(entry.updated_at, int)
+    assert entry.origin == Origin(label="Alice", from_="telegram:1")
+    assert entry.delivery_context == DeliveryContext("telegram", "1")
+    assert (entry.estimated_cost_usd, entry.input_tokens, entry.status) == (2.0, None, "done")
+
+
+@pytest.mark.spec("ENT-11", "REST-7")
+def test_an_object_without_its_needed_fields_is_unset() -> None:
+    broken = {"text": 3, "context": {"channel": "x"}}
+    entry = entry_from_stored({"sessionId": "a", "updatedAt": 1, "pendingFinalDelivery": broken})
+    assert entry.pending_final_delivery is None
+    whole = {"text": "hi", "context": {"channel": 3, "to": "1"}, "attemptCount": 2.0}
+    again = entry_from_stored({"sessionId": "a", "updatedAt": 1, "pendingFinalDelivery": whole})
+    assert again.pending_final_delivery is not None
+    assert again.pending_final_delivery.context == DeliveryContext(to="1")
+    assert again.pending_final_delivery.attempt_count == 2

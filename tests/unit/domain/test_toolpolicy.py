@@ -105,10 +105,10 @@ def test_globs_agree_with_the_textbook(pattern: str, name: str) -> None:
 
 @pytest.mark.spec("TOOL-5")
 def test_globs_stay_fast_on_hostile_patterns() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     assert not matches_glob("a*" * 5000 + "b", "a" * 20_000)
     assert not matches_glob("*" * 20_000 + "b", "a" * 20_000)
-    assert time.perf_counter() - started < 1.0
+    assert time.process_time() - started < 1.0
 
 
 @pytest.mark.spec("TOOL-5")

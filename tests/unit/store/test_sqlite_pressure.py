@@ -71,14 +71,34 @@ async def test_who_waits_for_a_place_while_the_store_closes_is_refused(
     monkeypatch.setattr(sqlite, "MAX_WAITING", 1)
     database = await SqliteDatabase.open(path)
     async with held(database):
-        (late,) = await hand_over(database, words("late"))
+        late = await hand_over(database, words("a", "b", "c", "d", "e"))
         closing = asyncio.create_task(database.close())
         await asyncio.sleep(0)
-    assert [type(result) for result in await outcomes([late])] == [StoreClosed]
+    # All of them are told at once, not when their patience is over.
+    assert [type(result) for result in await outcomes(late)] == [StoreClosed] * 5
     await closing
     again = await SqliteDatabase.open(path)
     assert await written(again) == []
     await again.close()
+
+
+async def test_who_leaves_the_line_does_not_take_the_place_of_the_next(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "MAX_WAITING", 1)
+    database = await SqliteDatabase.open(path)
+    gate = Gate()
+    (standing,) = await hand_over(database, [gate])
+    await asyncio.wait_for(gate.entered.wait(), PATIENCE_S)
+    first, second = await hand_over(database, words("first", "second"))
+    standing.cancel()
+    # `standing` gives its place to `first`, which is cancelled before it can take it.
+    asyncio.get_running_loop().call_soon(first.cancel)
+    gate.open()
+    assert await outcomes([second]) == ["second"]
+    assert [type(result) for result in await outcomes([standing, first])] == [asyncio.CancelledError] * 2
+    assert await written(database) == ["second"]
+    await database.close()
 
 
 # -- background ------------------------------------------------------------------------------------
@@ -230,6 +250,6 @@ def test_a_loop_that_is_gone_loses_nothing_that_was_committed(path: Path) -> Non
 
 
 async def test_a_busy_loop_does_not_starve_the_writer(database: SqliteDatabase) -> None:
-    """The interpreter switches threads often enough for the writer to get its turn (docs/topics/design.md)."""
+    """The interpreter switches threads so often that the writer gets its turn (docs/topics/design.md)."""
     assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL_S)
     assert SWITCH_INTERVAL_S == 0.0005

@@ -31,11 +31,5 @@ UPDATE inbox SET state = 'cancelled' WHERE session_key = $1 AND state = 'queued'
 -- name: sessions_waiting
 SELECT session_key FROM inbox WHERE state = 'queued' GROUP BY session_key ORDER BY min(admission) LIMIT $1
 
--- name: touch
-UPDATE sessions SET version = version + 1,
-  last_interaction_at = CASE WHEN $1 = 1 THEN $2 ELSE last_interaction_at END,
-  updated_at = CASE WHEN updated_at > $2 THEN updated_at ELSE $2 END
-WHERE session_no = $3
-
 -- name: waiting_run_id
 SELECT run_id FROM inbox WHERE admission = $1 AND session_key = $2 AND state = 'queued'

@@ -92,8 +92,11 @@ CREATE TABLE windows (
 );
 CREATE INDEX windows_key ON windows (session_key, window_no);
 
--- The transcript: append-only, dense `seq`, clustered so that a page of history is one range read.
+-- The transcript: append-only, dense `seq`, clustered by `entry_no` (window, then sequence) so that a page of
+-- history is one range read. One integer as the key: a table clustered by two columns keeps whole rows in its
+-- inner pages, and an append then rewrites three of them.
 CREATE TABLE entries (
+  entry_no   INTEGER PRIMARY KEY,
   window_no  INTEGER NOT NULL REFERENCES windows (window_no),
   seq        INTEGER NOT NULL CHECK (seq >= 1),
   entry_id   TEXT NOT NULL,
@@ -106,9 +109,9 @@ CREATE TABLE entries (
   created_at INTEGER NOT NULL,
   body       BLOB,
   blob_hash  TEXT REFERENCES blobs (hash),
-  PRIMARY KEY (window_no, seq),
+  CHECK (entry_no = window_no * 4294967296 + seq),
   CHECK ((body IS NULL) <> (blob_hash IS NULL))
-) WITHOUT ROWID;
+);
 
 -- Bodies over 64 KiB, once each, counted.
 CREATE TABLE blobs (

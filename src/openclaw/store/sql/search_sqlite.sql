@@ -19,7 +19,7 @@ SELECT p.words, s.session_key, w.session_id, e.seq, e.entry_id, e.role, e.create
 FROM search_pending p
 JOIN windows w ON w.window_no = p.window_no AND w.deleted_at IS NULL
 JOIN sessions s ON s.session_key = w.session_key
-JOIN entries e ON e.window_no = p.window_no AND e.seq = p.seq
+JOIN entries e ON e.entry_no = p.window_no * 4294967296 + p.seq
 WHERE (CAST($1 AS TEXT) IS NULL OR s.agent_id = $1) AND (CAST($2 AS TEXT) IS NULL OR s.session_key = $2)
 ORDER BY p.search_no DESC
 
@@ -29,7 +29,7 @@ SELECT s.session_key, w.session_id, e.seq, e.entry_id, e.role, e.created_at,
 FROM search JOIN search_rows r ON r.search_no = search.rowid
 JOIN windows w ON w.window_no = r.window_no AND w.deleted_at IS NULL
 JOIN sessions s ON s.session_key = w.session_key
-JOIN entries e ON e.window_no = r.window_no AND e.seq = r.seq
+JOIN entries e ON e.entry_no = r.window_no * 4294967296 + r.seq
 WHERE search.words MATCH $1 AND (CAST($2 AS TEXT) IS NULL OR s.agent_id = $2)
   AND (CAST($3 AS TEXT) IS NULL OR s.session_key = $3)
 ORDER BY search.rowid DESC LIMIT $4

@@ -125,4 +125,4 @@ WHERE l.session_key = $1 ORDER BY l.last_at DESC LIMIT $2
 
 -- name: window_totals
 SELECT coalesce(max(seq), 0), count(*) FILTER (WHERE type = 'message' AND audience = 'people')
-FROM entries WHERE window_no = $1
+FROM entries WHERE entry_no > $1 AND entry_no < $2

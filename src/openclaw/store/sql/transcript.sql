@@ -6,9 +6,9 @@ WHERE session_key = $6 AND (CAST($7 AS INTEGER) IS NULL OR window_no = $7)
 RETURNING last_seq, window_no, id_salt
 
 -- name: insert_entry
-INSERT INTO entries (window_no, seq, entry_id, parent_seq, type, role, provenance, audience, run_id, created_at,
-  body, blob_hash)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+INSERT INTO entries (entry_no, window_no, seq, entry_id, parent_seq, type, role, provenance, audience, run_id,
+  created_at, body, blob_hash)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 
 -- name: keep_blob
 INSERT INTO blobs (hash, refs, body) VALUES ($1, 1, $2) ON CONFLICT (hash) DO UPDATE SET refs = blobs.refs + 1
@@ -16,28 +16,28 @@ INSERT INTO blobs (hash, refs, body) VALUES ($1, 1, $2) ON CONFLICT (hash) DO UP
 -- name: tail
 SELECT seq, entry_id, parent_seq, type, role, provenance, audience, run_id, created_at,
   coalesce(body, (SELECT b.body FROM blobs b WHERE b.hash = blob_hash))
-FROM entries WHERE window_no = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3
+FROM entries WHERE entry_no > $1 AND entry_no < $2 ORDER BY entry_no DESC LIMIT $3
 
 -- name: tail_for_people
 SELECT seq, entry_id, parent_seq, type, role, provenance, audience, run_id, created_at,
   coalesce(body, (SELECT b.body FROM blobs b WHERE b.hash = blob_hash))
-FROM entries WHERE window_no = $1 AND seq < $2 AND audience = 'people' ORDER BY seq DESC LIMIT $3
+FROM entries WHERE entry_no > $1 AND entry_no < $2 AND audience = 'people' ORDER BY entry_no DESC LIMIT $3
 
 -- name: from_seq
 SELECT seq, entry_id, parent_seq, type, role, provenance, audience, run_id, created_at,
   coalesce(body, (SELECT b.body FROM blobs b WHERE b.hash = blob_hash))
-FROM entries WHERE window_no = $1 AND seq >= $2 AND seq <= $3 ORDER BY seq LIMIT $4
+FROM entries WHERE entry_no >= $1 AND entry_no <= $2 ORDER BY entry_no LIMIT $3
 
 -- name: entry
 SELECT seq, entry_id, parent_seq, type, role, provenance, audience, run_id, created_at,
   coalesce(body, (SELECT b.body FROM blobs b WHERE b.hash = blob_hash))
-FROM entries WHERE window_no = $1 AND seq = $2
-
--- name: last_seq
-SELECT coalesce(max(seq), 0) FROM entries WHERE window_no = $1
-
--- name: last_compaction
-SELECT max(seq) FROM entries WHERE window_no = $1 AND type = 'compaction'
+FROM entries WHERE entry_no = $1
 
 -- name: mark_read
 UPDATE sessions SET read_seq = $1, version = version + 1 WHERE session_key = $2 RETURNING version
+
+-- name: touch
+UPDATE sessions SET version = version + 1,
+  last_interaction_at = CASE WHEN $1 = 1 THEN $2 ELSE last_interaction_at END,
+  updated_at = CASE WHEN updated_at > $2 THEN updated_at ELSE $2 END
+WHERE session_no = $3
