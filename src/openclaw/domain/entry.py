@@ -190,7 +190,7 @@ def _keep_valid(stored: dict[str, Any]) -> dict[str, Any]:
 
 
 def _valid_fields(stored: dict[str, Any], kind: type[Struct]) -> dict[str, Any]:
-    """The fields that can be read; one bad field costs only itself. Whole numbers may be written as floats."""
+    """The fields that can be read: one bad field costs only itself, a whole number may be a float."""
     kept: dict[str, Any] = {}
     for field in msgspec.structs.fields(kind):
         value = stored.get(field.encode_name)
