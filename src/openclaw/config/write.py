@@ -32,7 +32,7 @@ from openclaw.config.load import (
 )
 from openclaw.config.nodes import Object, find, member_of
 from openclaw.config.problems import Problem
-from openclaw.errors import VersionConflict
+from openclaw.errors import StoreReadOnly, VersionConflict
 
 MAX_REJECTED_FILES = 5
 TOKEN_BYTES = 32
@@ -109,7 +109,15 @@ def ensure_token(
     if problems:
         # Told with the lines of the file that the person has, not of the candidate.
         raise config_invalid(loaded.problems or problems)
-    return EnsuredToken(write_config(path, candidate, env, expected_hash=loaded.hash), generated=True)
+    try:
+        written = write_config(path, candidate, env, expected_hash=loaded.hash)
+    except OSError as error:
+        raise StoreReadOnly(
+            f"cannot write {path}: {error.strerror}. "
+            "Make its directory writable, or set OPENCLAW_STATE_DIR to one that is.",
+            path=str(path),
+        ) from error
+    return EnsuredToken(written, generated=True)
 
 
 def _has_room_for_token(text: str) -> bool:

@@ -11,7 +11,7 @@ import pytest
 from openclaw.config.edit import set_value
 from openclaw.config.load import MAX_FILE_BYTES, load, load_or_raise
 from openclaw.config.write import MAX_REJECTED_FILES, ensure_token, write_config
-from openclaw.errors import ConfigInvalid, VersionConflict
+from openclaw.errors import ConfigInvalid, StoreReadOnly, VersionConflict
 
 GOOD = "// mine\n{session: {mainKey: 'one'}}\n"
 NOW = 1_700_000_000.123
@@ -219,3 +219,10 @@ def test_a_broken_file_is_never_touched(path: Path, text: str) -> None:
         ensure_token(path, {})
     assert path.read_text() == text
     assert [file.name for file in path.parent.iterdir()] == ["openclaw.json"]
+
+
+@pytest.mark.spec("CFG-6")
+def test_a_place_that_cannot_be_written_is_named_with_the_way_out() -> None:
+    with pytest.raises(StoreReadOnly, match="OPENCLAW_STATE_DIR") as refused:
+        ensure_token(Path("/proc/openclaw-test/openclaw.json"), {})
+    assert "/proc/openclaw-test/openclaw.json" in refused.value.message
