@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from openclaw.app import Gateway
+from openclaw.errors import StoreFull
 from tests.fakes.openai_server import FakeCall, FakeReply
 from tests.fakes.wire_client import RefusedError, WireClient
 from tests.integration.conftest import House, client_of
@@ -288,3 +289,25 @@ async def test_the_main_lane_runs_four_at_once(house: House, client: WireClient)
     house.model.release()
     for n in range(6):
         assert (await client.ended(f"run-{n}"))["state"] == "final"
+
+
+@pytest.mark.spec("REST-2", "QUE-8")
+async def test_a_run_whose_end_could_not_be_written_goes_on_with_the_next_message(
+    house: House, gateway: Gateway, client: WireClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.model.script(OK, OK, OK)
+    store = gateway.services.store
+    finish = store.finish
+
+    async def full_once(*arguments: object, **named: object) -> object:
+        monkeypatch.setattr(store, "finish", finish)
+        raise StoreFull()
+
+    monkeypatch.setattr(store, "finish", full_once)
+    told = await client.say(KEY, "first", "run-1")
+    assert (told["state"], "disk is full" in told["errorMessage"]) == ("error", True)
+    assert (await client.say(KEY, "second", "run-2"))["state"] == "final"
+    waited = await client.call("agent.wait", {"runId": "run-1", "timeoutMs": 5000})
+    assert waited["status"] == "ok"
+    history = await client.call("chat.history", {"sessionKey": KEY})
+    assert [message["role"] for message in history["messages"]] == ["user", "assistant"] * 2

@@ -70,7 +70,7 @@ class Workers:
             self._busy[session_key] = True
             return
         self._busy[session_key] = True
-        self._spawn(self._work(session_key, self._lane_of(session_key), None, entered=False))
+        self._spawn(self._work(session_key, lane_of(session_key), None, entered=False))
 
     def resume(self, run: RunRow) -> None:
         """Go on with a run that a crash interrupted."""
@@ -151,6 +151,10 @@ class Workers:
             claimed = await store.claim(session_key, admissions, run_plan, draft_input, now_ms=clock.now_ms())
             if claimed is not None:
                 return claimed
+            left_over = await store.active_run(session_key)
+            if left_over is not None:
+                # Its end could not be written: nobody works on it, so it goes on here and now.
+                await self._go_on(left_over)
         return None
 
     def plan_run(self, session: SessionRow, lane: str) -> RunPlan:
@@ -178,22 +182,11 @@ class Workers:
         return active.more_waiting
 
     async def _resume(self, run: RunRow) -> None:
-        """Take the run over; after three resumes without progress, say so and settle it (REST-3)."""
-        store, clock = self._services.store, self._services.clock
+        """Go on with a run in its lane, then with what waits behind it."""
         place = self.lanes.lane(run.lane)
         await place.enter()
         try:
-            ours = await store.take_over(run.run_id, self.owner, now_ms=clock.now_ms())
-            session = await store.session(run.session_key)
-            if ours is not None and session is not None:
-                if ours.resumes > MAX_RESUMES:
-                    end = RunEnd(
-                        "interrupted", "error", "interrupted three times without progress; send it again"
-                    )
-                    await store.finish(ours, (), end, now_ms=clock.now_ms())
-                else:
-                    log.info("run %s was interrupted; going on with it", run.run_id)
-                    await self._execute(ours, session, (), None)
+            await self._go_on(run)
         except RunLost:
             log.info("run %s ended by itself", run.run_id)
         except OpenClawError as error:
@@ -203,8 +196,19 @@ class Workers:
             self._busy.pop(run.session_key, None)
         self.wake(run.session_key)
 
-    def _lane_of(self, session_key: str) -> str:
-        return lane_of(session_key)
+    async def _go_on(self, run: RunRow) -> None:
+        """Take a run over; after three resumes without progress, say so and settle it (REST-3)."""
+        store, clock = self._services.store, self._services.clock
+        ours = await store.take_over(run.run_id, self.owner, now_ms=clock.now_ms())
+        session = await store.session(run.session_key)
+        if ours is None or session is None:
+            return
+        if ours.resumes > MAX_RESUMES:
+            end = RunEnd("interrupted", "error", "interrupted three times without progress; send it again")
+            await store.finish(ours, (), end, now_ms=clock.now_ms())
+        else:
+            log.info("run %s was interrupted; going on with it", run.run_id)
+            await self._execute(ours, session, (), None)
 
 
 def lane_of(session_key: str) -> str:

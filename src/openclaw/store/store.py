@@ -190,6 +190,10 @@ class Store:
     async def run(self, run_id: str) -> RunRow | None:
         return await self._database.read(lambda tx: runs.get(tx, run_id))
 
+    async def active_run(self, session_key: str) -> RunRow | None:
+        """The run of a session that has not ended."""
+        return await self._database.read(lambda tx: runs.active_of(tx, session_key))
+
     async def take_over(self, run_id: str, owner: str, *, now_ms: int) -> RunRow | None:
         """Become the owner of an active run. None when it has ended."""
         return await self._database.write(lambda tx: runs.take_over(tx, run_id, owner, now_ms))
