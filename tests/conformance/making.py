@@ -135,14 +135,20 @@ async def present(store: Store, session_key: str = MAIN.session_key) -> SessionR
     return row
 
 
+def numbered(sql: str) -> str:
+    """The statement with `$1`, `$2`, … in the places of `?`, which not every database knows."""
+    first, *rest = sql.split("?")
+    return first + "".join(f"${number}{part}" for number, part in enumerate(rest, 1))
+
+
 async def select(database: Database, sql: str, *params: Any) -> list[Row]:
     """Rows of a plain query, for looking behind the verbs."""
-    return await database.read(lambda tx: tx.rows(sql, params))
+    return await database.read(lambda tx: tx.rows(numbered(sql), params))
 
 
 async def execute(database: Database, sql: str, *params: Any) -> None:
     """A plain statement, for breaking what the verbs would never break."""
-    await database.write(lambda tx: tx.run(sql, params))
+    await database.write(lambda tx: tx.run(numbered(sql), params))
 
 
 def texts(entries: Iterable[StoredEntry]) -> list[str]:

@@ -332,3 +332,5 @@ async def test_the_rows_say_what_is_unfinished(store: Store) -> None:
     unfinished = await store.unfinished()
     assert [run.run_id for run in unfinished.runs] == ["run-a", "run-c"]
     assert unfinished.waiting == ("agent:main:c", "agent:main:a", "agent:main:d")
+    assert await store.active_run("agent:main:a") == unfinished.runs[0]
+    assert await store.active_run("agent:main:d") is None

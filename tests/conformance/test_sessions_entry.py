@@ -14,6 +14,7 @@ from openclaw.store.records import SESSION_COLUMNS, SessionRow
 from openclaw.store.sqlite import SqliteDatabase
 from openclaw.store.store import Store
 from tests.conformance.entries import ENTRIES, FIELDS, HINTS, entry_with, example_of
+from tests.conformance.inspecting import columns_of, tables_of
 from tests.conformance.making import MAIN, NOON, create, execute, in_memory, present, select
 
 KEY = MAIN.session_key
@@ -127,10 +128,9 @@ async def test_no_column_names_a_transcript_file(store: Store, database: SqliteD
     await execute(database, 'UPDATE sessions SET more = \'{"sessionFile":"/tmp/a.jsonl"}\'')
     await create(store, MAIN, thinking_level="low")
     assert await select(database, "SELECT more FROM sessions") == [(b'{"thinkingLevel":"low"}',)]
-    tables = await select(database, "SELECT name FROM sqlite_schema WHERE type = 'table'")
-    for (table,) in tables:
-        for column in await select(database, "SELECT name FROM pragma_table_info(?)", table):
-            assert not any(word in column[0] for word in ("path", "file", "locator", "uri", "jsonl")), table
+    for table in await tables_of(database):
+        for column in await columns_of(database, table):
+            assert not any(word in column for word in ("path", "file", "locator", "uri", "jsonl")), table
 
 
 @pytest.mark.spec("DB-8", "DB-13")

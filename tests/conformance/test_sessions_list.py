@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from openclaw.domain.entry import SessionEntry
+from openclaw.store.database import Database, Row, Transaction
 from openclaw.store.records import SessionRow
-from openclaw.store.sessions import ListQuery
+from openclaw.store.sessions import ListQuery, list_page
 from openclaw.store.sqlite import SqliteDatabase
 from openclaw.store.store import Store
 from tests.conformance.making import NOON, create, in_memory, queue, seed, turn
@@ -125,17 +126,31 @@ async def test_a_search_text_is_taken_literally(store: Store, field: str) -> Non
     assert await found("'; DROP TABLE sessions; --") == set()
 
 
-async def test_a_list_never_opens_a_transcript(store: Store, database: SqliteDatabase) -> None:
+class Watching:
+    """A transaction that notes the statements that go through it."""
+
+    def __init__(self, tx: Transaction, plans: list[str]) -> None:
+        self._tx = tx
+        self._plans = plans
+
+    def rows(self, sql: str, params: Row = ()) -> list[Row]:
+        self._plans.append(sql)
+        return self._tx.rows(sql, params)
+
+    def row(self, sql: str, params: Row = ()) -> Row | None:
+        self._plans.append(sql)
+        return self._tx.row(sql, params)
+
+    def run(self, sql: str, params: Row = ()) -> None:
+        self._plans.append(sql)
+        self._tx.run(sql, params)
+
+
+async def test_a_list_never_opens_a_transcript(store: Store, database: Database) -> None:
     await turn(store, "run-1", to=seed("one"))
     plans: list[str] = []
-
-    def watch(_cursor: object, sql: str, _bindings: object) -> bool:
-        plans.append(sql)
-        return True
-
-    for reader in database._readers:
-        reader.exec_trace = watch
-    await store.list_sessions(ListQuery(search="one"))
+    page = await database.read(lambda tx: list_page(Watching(tx, plans), ListQuery(search="one")))
+    assert page.total == 1
     assert any("FROM sessions" in sql for sql in plans)
     assert not any(table in sql for sql in plans for table in ("entries", "blobs", "search_", "windows"))
 

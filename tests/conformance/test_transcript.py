@@ -250,5 +250,6 @@ async def test_a_span_can_be_bounded(store: Store, database: SqliteDatabase) -> 
     assert await span(2, 2, 10) == ["2"]
     assert await span(5, 100, 2) == ["5", "6"]
     assert await span(8, 9, 10) == []
+    await store.append(KEY, (hidden("8"),), now_ms=NOON)
     newest = await database.read(lambda tx: transcript.tail(tx, row.window_no, 2))
-    assert texts(newest) == ["6", "7"]
+    assert texts(newest) == ["7", "8"]

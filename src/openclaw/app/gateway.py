@@ -42,6 +42,7 @@ from openclaw.gateway.server import LOOPBACK_HOSTS, GatewayServer, ServerSetting
 from openclaw.gateway.services import GatewayServices
 from openclaw.models.catalog import build_models
 from openclaw.protocol.auth import digest_secret
+from openclaw.store.database import Database
 from openclaw.store.sqlite import SqliteDatabase
 from openclaw.store.store import Store
 
@@ -161,13 +162,26 @@ class Gateway:
 
     async def _open_store(self) -> Store:
         url = self._loaded.config.store.url
-        if url is not None and not url.startswith("sqlite://"):
-            raise Unavailable("store.url: only SQLite is supported by this version; remove the setting")
         busy_s = self._loaded.config.session.write_lock.acquire_timeout_ms / 1000
-        database = await SqliteDatabase.open(self.database, busy_timeout_s=busy_s)
+        database: Database
+        if url is None or url.startswith("sqlite://"):
+            database = await SqliteDatabase.open(self.database, busy_timeout_s=busy_s)
+        else:
+            try:
+                from openclaw.store.postgres import PostgresDatabase  # its driver is an extra
+            except ImportError as error:
+                raise Unavailable("store.url: PostgreSQL needs `pip install openclaw[postgres]`") from error
+            database = await PostgresDatabase.open(url, busy_timeout_s=busy_s)
         store = Store(database)
         self._stack.push_async_callback(store.close)
+        await self._refuse_unimported(database)
         return store
+
+    async def _refuse_unimported(self, database: Database) -> None:
+        """Never begin with an empty history beside one that was not imported (DB-6)."""
+        from openclaw.app.doctor import refuse_unimported  # doctor opens stores, as this room does
+
+        await refuse_unimported(database, self._loaded.config, self._env)
 
     async def _listen(self) -> None:
         config = self._loaded.config

@@ -24,6 +24,8 @@ COMMANDS: Final = {
     "status": "openclaw.cli.status:status",
     "health": "openclaw.cli.health:health",
     "config": "openclaw.cli.config:config",
+    "backup": "openclaw.cli.backup:backup",
+    "doctor": "openclaw.cli.doctor:doctor",
 }
 RUN: Final = "openclaw.cli.gateway_run:run"
 

@@ -7,6 +7,7 @@ import os
 import click
 
 from openclaw.cli.client import GatewayClient
+from openclaw.cli.lazy import LazyGroup
 from openclaw.cli.listing import COLUMNS, Listing, Query, fetch_sessions, row_for_json, table_cells
 from openclaw.cli.options import gateway_options, json_option, positive_number, timeout_option
 from openclaw.cli.place import Flags, find_place
@@ -18,7 +19,11 @@ from openclaw.protocol.scopes import READ
 TABLE_LIMIT = 100
 
 
-@click.command()
+@click.group(
+    cls=LazyGroup,
+    table={"export": "openclaw.cli.sessions_export:export"},
+    invoke_without_command=True,
+)
 @click.option("--active", metavar="MINUTES", help="Only sessions that changed in the last MINUTES.")
 @click.option("--agent", "agent_id", metavar="ID", help="Only sessions of this agent.")
 @click.option("--all-agents", is_flag=True, help="Sessions of every agent; this is the default.")
@@ -30,7 +35,9 @@ TABLE_LIMIT = 100
 @gateway_options
 @timeout_option
 @json_option
+@click.pass_context
 def sessions(
+    ctx: click.Context,
     active: str | None,
     agent_id: str | None,
     all_agents: bool,
@@ -41,14 +48,17 @@ def sessions(
     timeout_s: float,
     as_json: bool,
 ) -> None:
-    """List the sessions of the gateway, newest first.
+    """List the sessions of the gateway, newest first; or do something with one of them.
 
     \b
     Examples:
       openclaw sessions
       openclaw sessions --active 60 --agent main
       openclaw sessions --json | jq '.sessions[].key'
+      openclaw sessions export main
     """
+    if ctx.invoked_subcommand is not None:
+        return
     if agent_id is not None and all_agents:
         raise InvalidRequest("--agent and --all-agents exclude one another; give one of them")
     query = Query(

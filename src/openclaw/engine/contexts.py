@@ -100,7 +100,6 @@ def interrupted_result(call_id: str, name: str, now_ms: int) -> ToolResultMessag
 class _Cached(msgspec.Struct):
     last_seq: int
     records: list[Record]
-    last_id: str | None
     size: int
 
 
@@ -115,7 +114,7 @@ class ContextCache:
 
     async def messages(self, window_no: int, last_seq: int) -> tuple[Message, ...]:
         """The active context of a window up to `last_seq`; reads only entries that are not cached."""
-        cached = self._windows.setdefault(window_no, _Cached(0, [], None, 0))
+        cached = self._windows.setdefault(window_no, _Cached(0, [], 0))
         if cached.last_seq < last_seq:
             self.extend(window_no, await self._store.context(window_no, after_seq=cached.last_seq))
         records = cached.records
@@ -123,12 +122,13 @@ class ContextCache:
 
     def extend(self, window_no: int, entries: Sequence[StoredEntry]) -> None:
         """Add committed entries that follow what is cached."""
-        cached = self._windows.setdefault(window_no, _Cached(0, [], None, 0))
+        cached = self._windows.setdefault(window_no, _Cached(0, [], 0))
         for entry in entries:
             if entry.seq != cached.last_seq + 1:
                 continue
-            cached.records.append(record_of(entry, cached.last_id))
-            cached.last_seq, cached.last_id = entry.seq, entry.entry_id
+            parent = cached.records[entry.parent_seq - 1].id if entry.parent_seq else None
+            cached.records.append(record_of(entry, parent))
+            cached.last_seq = entry.seq
             cached.size += len(entry.body)
             self._size += len(entry.body)
         self._windows.move_to_end(window_no)

@@ -18,7 +18,7 @@ from openclaw.domain import lifecycle
 from openclaw.domain.origin import DmScope, InboundContext, apply_inbound
 from openclaw.domain.policy import SendPolicy, decide_send, send_facts
 from openclaw.errors import IdempotencyConflict, Overloaded, SendDenied
-from openclaw.store import conversations, sessions, transcript
+from openclaw.store import conversations, failpoints, sessions, transcript
 from openclaw.store.conversations import ConversationRef
 from openclaw.store.database import Row, Transaction
 from openclaw.store.records import QueuedInput, SessionRow, SessionSeed, UserInput
@@ -124,6 +124,7 @@ def accept(
             row, rotation = sessions.rotate(tx, row, session_id, reason, now_ms)
     if count_queued(tx, row.session_key) >= MAX_QUEUED:
         raise Overloaded(f"{MAX_QUEUED} inputs already wait in {row.session_key}; nothing was stored")
+    failpoints.reach("accept.session_found")
     human = lifecycle.counts_as_interaction(new.source)
     external = new.external
     inserted = tx.row(
@@ -136,8 +137,10 @@ def accept(
         ),
     )  # fmt: skip
     assert inserted is not None
+    failpoints.reach("accept.input_kept")
     if not _describe(tx, row, new.inbound, now_ms):
         transcript.touch(tx, row, human, now_ms)
+    failpoints.reach("accept.done")
     return Admission(row, new.run_id, inserted[0], created, rotation)
 
 
@@ -233,6 +236,7 @@ def consume(
         row = tx.row(SQL["consume"], (run_id, admission, session_key))
         if row is not None:
             taken.append(_input(row))
+            failpoints.reach("inbox.consumed")
     return tuple(taken)
 
 
@@ -242,6 +246,7 @@ def cancel(tx: Transaction, session_key: str, run_id: str | None = None) -> tupl
         rows = tx.rows(SQL["cancel_all"], (session_key,))
     else:
         rows = tx.rows(SQL["cancel_one"], (run_id, session_key))
+    failpoints.reach("inbox.cancelled")
     return tuple(row[0] for row in rows)
 
 

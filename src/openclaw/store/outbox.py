@@ -11,6 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from openclaw.store import failpoints
 from openclaw.store.database import Transaction
 from openclaw.store.records import DeliveryDraft
 from openclaw.store.statements import load_statements
@@ -44,6 +45,7 @@ def prepare(tx: Transaction, draft: DeliveryDraft, session_key: str, run_id: str
             route.thread_id, draft.body, now_ms, now_ms, draft.expires_at,
         ),
     )  # fmt: skip
+    failpoints.reach("delivery.prepared")
 
 
 def due(tx: Transaction, channel: str, limit: int = 100) -> tuple[Delivery, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from openclaw.errors import StoreError
-from openclaw.store import inbox, sessions, transcript
+from openclaw.store import failpoints, inbox, sessions, transcript
 from openclaw.store.database import Transaction
 from openclaw.store.outbox import prepare
 from openclaw.store.records import (
@@ -125,9 +125,11 @@ def claim(
             now_ms, now_ms, plan.deadline,
         ),
     )  # fmt: skip
+    failpoints.reach("claim.run_begun")
     human = any(item.human for item in inputs)
     tx.run(SQL["begin_session"], (now_ms, run_id, int(human), session.session_no))
     entries = transcript.append(tx, session_key, [draft_input(item) for item in inputs], now_ms)
+    failpoints.reach("claim.done")
     run = RunRow(
         run_id, session_key, session.agent_id, session.window_no, plan.kind, plan.lane, "active", None, None,
         None, plan.owner, 1, 0, now_ms, now_ms, plan.deadline, None, None,
@@ -148,6 +150,7 @@ def absorb(
     if not inputs:
         return ()
     drafts = [draft_input(item) for item in inputs]
+    failpoints.reach("absorb.consumed")
     return transcript.append(tx, run.session_key, drafts, now_ms, window_no=run.window_no)
 
 
@@ -160,9 +163,11 @@ def step(
 ) -> tuple[StoredEntry, ...]:
     """Commit one step of a run: its messages and what the model call used."""
     _hold(tx, run, now_ms)
+    failpoints.reach("step.held")
     cost_usd = _record_usage(tx, run, usage, now_ms)
     if cost_usd is not None:
         tx.run(SQL["add_cost"], (cost_usd, run.session_key))
+    failpoints.reach("step.used")
     return transcript.append(tx, run.session_key, drafts, now_ms, window_no=run.window_no)
 
 
@@ -182,17 +187,21 @@ def finish(
     # A session that was reset under the run keeps its new window clean.
     stays = session.window_no == run.window_no
     entries = transcript.append(tx, run.session_key, drafts, now_ms) if drafts and stays else ()
+    failpoints.reach("finish.appended")
     reply_seq = next((item.seq for item in reversed(entries) if item.role == "assistant"), None)
     ended = tx.row(
         SQL["end_run"], (end.outcome, end.stop_reason, end.error, now_ms, reply_seq, run.run_id, run.fence)
     )
     if ended is None:
         raise RunLost()
+    failpoints.reach("finish.ended")
     cost_usd = _record_usage(tx, run, usage, now_ms)
     for delivery in deliveries:
         prepare(tx, delivery, run.session_key, run.run_id, now_ms)
+    failpoints.reach("finish.handed_over")
     if stays:
         _close_session(tx, run, end, cost_usd, now_ms)
+    failpoints.reach("finish.done")
     return Finished(
         RunRow(*ended),
         sessions.get(tx, run.session_key),
@@ -249,9 +258,11 @@ def _hold(tx: Transaction, run: RunRow, now_ms: int) -> None:
 def abandon(tx: Transaction, session_key: str, now_ms: int) -> None:
     """End the active run of a session that is being deleted; its owner finds it lost."""
     tx.run(SQL["abandon"], (now_ms, session_key))
+    failpoints.reach("run.abandoned")
 
 
 def take_over(tx: Transaction, run_id: str, owner: str, now_ms: int) -> RunRow | None:
     """Become the owner of an active run whose owner is gone. The fence shuts the former owner out."""
     found = tx.row(SQL["take_over"], (owner, now_ms, run_id))
+    failpoints.reach("run.taken_over")
     return None if found is None else RunRow(*found)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from openclaw.domain.searchtext import matches
+from openclaw.store import failpoints
 from openclaw.store.database import Transaction
 from openclaw.store.statements import load_statements
 
@@ -32,6 +33,7 @@ def add(tx: Transaction, window_no: int, seq: int, words: str) -> None:
     """Make an entry findable, in the commit of the entry itself (SRCH-3)."""
     added = tx.row(SQL["add_pending"], (window_no, seq, words))
     assert added is not None
+    failpoints.reach("search.added")
     if added[0] % FOLD_EVERY == 0:
         fold(tx)
 
@@ -39,8 +41,11 @@ def add(tx: Transaction, window_no: int, seq: int, words: str) -> None:
 def fold(tx: Transaction) -> None:
     """Move all pending words into the index."""
     tx.run(SQL["fold_words"])
+    failpoints.reach("fold.words_indexed")
     tx.run(SQL["fold_rows"])
+    failpoints.reach("fold.rows_kept")
     tx.run(SQL["clear_pending"])
+    failpoints.reach("fold.done")
 
 
 def find(

@@ -18,6 +18,7 @@ from msgspec import Struct
 from openclaw.domain.entry import SessionEntry
 from openclaw.domain.resets import carry_over, carry_over_cron_run
 from openclaw.errors import InvalidRequest, LabelInUse, SessionNotFound, VersionConflict
+from openclaw.store import failpoints
 from openclaw.store.database import Row, Transaction
 from openclaw.store.records import (
     SESSION_COLUMNS,
@@ -100,6 +101,7 @@ def _one(row: Row | None) -> SessionRow | None:
 def create(tx: Transaction, seed: SessionSeed, session_id: str, now_ms: int) -> SessionRow:
     """A new session with its first window. The key must not exist."""
     window_no = _open_window(tx, seed.session_key, session_id, None, "created", now_ms)
+    failpoints.reach("session.window_opened")
     entry = SessionEntry(
         session_id=session_id,
         updated_at=now_ms,
@@ -116,6 +118,7 @@ def create(tx: Transaction, seed: SessionSeed, session_id: str, now_ms: int) -> 
     )  # fmt: skip
     inserted = tx.row(SQL["insert_session"], (None, *session_to_columns(row)))
     assert inserted is not None
+    failpoints.reach("session.created")
     tx.run(SQL["count"], (seed.agent_id, seed.kind, 0))
     return msgspec.structs.replace(row, session_no=inserted[0])
 
@@ -151,6 +154,7 @@ def change(
     written = tx.row(SQL["replace_session"], (*session_to_columns(changed), row.session_no, row.version))
     if written is None:
         raise VersionConflict(f"session {row.session_key} changed in the meantime")
+    failpoints.reach("session.changed")
     was, now = row.entry.archived_at is not None, entry.archived_at is not None
     if was != now:
         tx.run(SQL["uncount"], (row.agent_id, row.kind, int(was)))
@@ -175,8 +179,10 @@ def delete(tx: Transaction, row: SessionRow, now_ms: int) -> None:
     """
     tx.run(SQL["end_window"], (now_ms, "deleted", row.window_no))
     tx.run(SQL["forget_windows"], (now_ms, row.session_key))
+    failpoints.reach("delete.windows_forgotten")
     if tx.row(SQL["delete_session"], (row.session_no, row.version)) is None:
         raise VersionConflict(f"session {row.session_key} changed in the meantime")
+    failpoints.reach("delete.row_gone")
     tx.run(SQL["uncount"], (row.agent_id, row.kind, int(row.entry.archived_at is not None)))
 
 
@@ -199,6 +205,7 @@ def rotate(
 ) -> tuple[SessionRow, Rotation]:
     """End the current window and start the next one behind the same key; nothing is erased (LIFE-21)."""
     tx.run(SQL["end_window"], (now_ms, reason, row.window_no))
+    failpoints.reach("rotate.window_ended")
     window_no = _open_window(tx, row.session_key, session_id, row.window_no, reason, now_ms)
     if reason == "cron":
         entry = carry_over_cron_run(row.entry, session_id=session_id, now_ms=now_ms)
@@ -209,6 +216,7 @@ def rotate(
         tx, row, entry, now_ms=now_ms, window_no=window_no, id_salt=salt_of(session_id), last_seq=0,
         message_count=0, read_seq=0, first_text=None, last_text=None,
     )  # fmt: skip
+    failpoints.reach("rotate.done")
     return fresh, Rotation(reason, row.entry.session_id, session_id)
 
 
@@ -220,6 +228,7 @@ def restore_previous(tx: Transaction, row: SessionRow, now_ms: int) -> SessionRo
     earlier = window_by_no(tx, current.previous_no)
     tx.run(SQL["end_window"], (now_ms, "undone", current.window_no))
     tx.run(SQL["reopen_window"], (earlier.window_no,))
+    failpoints.reach("restore.window_reopened")
     counted = tx.row(SQL["window_totals"], entry_range(earlier.window_no))
     assert counted is not None
     entry = msgspec.structs.replace(

@@ -19,16 +19,19 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Generic
+from typing import Any
 
 import apsw
 
 from openclaw.errors import StoreBusy, StoreClosed
-from openclaw.store.database import Priority, Result, Row, Unit
+from openclaw.store import failpoints
+from openclaw.store.database import Priority, Result, Unit
 from openclaw.store.lockfile import OwnerLock
+from openclaw.store.sqlite_calls import Call, SqliteTransaction, settle
 from openclaw.store.sqlite_file import (
     connect_reader,
     connect_writer,
@@ -41,38 +44,6 @@ MAX_BATCH = 256
 MAX_WAITING = 2048
 CHECKPOINT_PAGES = 4000  # 8 MB of log
 SWITCH_INTERVAL_S = 0.0005  # a busy event loop must not starve the writer of the GIL
-
-
-class _Call(Generic[Result]):
-    """A unit on its way through a thread, and the future that waits for it."""
-
-    __slots__ = ("background", "error", "future", "result", "unit")
-
-    def __init__(self, unit: Unit[Result], future: asyncio.Future[Result], background: bool = False) -> None:
-        self.unit = unit
-        self.future = future
-        self.background = background
-        self.result: Result | None = None
-        self.error: Exception | None = None
-
-
-class SqliteTransaction:
-    """The Transaction port over one connection, used by one thread."""
-
-    __slots__ = ("_cursor",)
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._cursor = connection.cursor()
-
-    def rows(self, sql: str, params: Row = ()) -> list[Row]:
-        return self._cursor.execute(sql, params).fetchall()
-
-    def row(self, sql: str, params: Row = ()) -> Row | None:
-        found = self._cursor.execute(sql, params).fetchall()
-        return found[0] if found else None
-
-    def run(self, sql: str, params: Row = ()) -> None:
-        self._cursor.execute(sql, params).fetchall()
 
 
 class SqliteDatabase:
@@ -95,8 +66,8 @@ class SqliteDatabase:
         self._busy_timeout_s = busy_timeout_s
         self._unit_budget_s = unit_budget_s
         self._loop = asyncio.get_running_loop()
-        self._work: SimpleQueue[_Call[Any] | None] = SimpleQueue()
-        self._queries: SimpleQueue[_Call[Any] | None] = SimpleQueue()
+        self._work: SimpleQueue[Call[Any] | None] = SimpleQueue()
+        self._queries: SimpleQueue[Call[Any] | None] = SimpleQueue()
         self._taken = 0
         self._line: deque[asyncio.Future[None]] = deque()
         self._closing = False
@@ -180,7 +151,7 @@ class SqliteDatabase:
         self._taken += 1
         try:
             future: asyncio.Future[Result] = self._loop.create_future()
-            self._work.put(_Call(unit, future, priority is Priority.BACKGROUND))
+            self._work.put(Call(unit, future, priority is Priority.BACKGROUND))
             return await future
         finally:
             self._leave()
@@ -191,10 +162,21 @@ class SqliteDatabase:
         self._taken += 1
         try:
             future: asyncio.Future[Result] = self._loop.create_future()
-            self._queries.put(_Call(query, future))
+            self._queries.put(Call(query, future))
             return await future
         finally:
             self._leave()
+
+    async def between_batches(self, work: Callable[[apsw.Connection], Result]) -> Result:
+        """Run work on the writing connection when no unit waits, outside any transaction and without a limit.
+
+        For what SQLite does in no transaction: VACUUM, and emptying the log. Everybody waits meanwhile.
+        """
+        if self._closing:
+            raise StoreClosed()
+        future: asyncio.Future[Result] = self._loop.create_future()
+        self._work.put(Call(work, future, background=True, bare=True))
+        return await future
 
     def _leave(self) -> None:
         self._taken -= 1
@@ -229,7 +211,7 @@ class SqliteDatabase:
 
     def _write_forever(self) -> None:
         transaction = SqliteTransaction(self._connection)
-        background: deque[_Call[Any]] = deque()
+        background: deque[Call[Any]] = deque()
         closing = False
         while not closing:
             batch, closing = self._take_batch(wait=not background)
@@ -245,9 +227,9 @@ class SqliteDatabase:
         self._resolve(list(background))
         self._checkpoint(everything=True)
 
-    def _take_batch(self, wait: bool) -> tuple[list[_Call[Any]], bool]:
+    def _take_batch(self, wait: bool) -> tuple[list[Call[Any]], bool]:
         """What waits now, and whether the end has come."""
-        batch: list[_Call[Any]] = []
+        batch: list[Call[Any]] = []
         work = self._work
         while (wait and not batch) or (len(batch) < MAX_BATCH and not work.empty()):
             call = work.get()
@@ -256,7 +238,7 @@ class SqliteDatabase:
             batch.append(call)
         return batch, False
 
-    def _run_batch(self, transaction: SqliteTransaction, batch: list[_Call[Any]]) -> None:
+    def _run_batch(self, transaction: SqliteTransaction, batch: list[Call[Any]]) -> None:
         """Run all units in one commit; fall back to one by one when the transaction was lost."""
         if len(batch) <= 1:
             for call in batch:
@@ -268,6 +250,7 @@ class SqliteDatabase:
             for call in batch:
                 call.error = translate(error, self.name)
             return
+        failpoints.reach("batch.begun")
         for position, call in enumerate(batch):
             if not self._run_in_savepoint(transaction, call):
                 # The whole transaction is gone, savepoints included: what ran before ran for nothing.
@@ -277,7 +260,7 @@ class SqliteDatabase:
                 return
         self._commit(transaction, [call for call in batch if call.error is None])
 
-    def _run_in_savepoint(self, transaction: SqliteTransaction, call: _Call[Any]) -> bool:
+    def _run_in_savepoint(self, transaction: SqliteTransaction, call: Call[Any]) -> bool:
         """Run one unit of a batch. False when it took the transaction with it."""
         try:
             transaction.run("SAVEPOINT unit")
@@ -285,6 +268,7 @@ class SqliteDatabase:
             call.result = call.unit(transaction)
             self._deadline = 0.0
             transaction.run("RELEASE unit")
+            failpoints.reach("batch.unit_kept")
             return True
         except Exception as error:
             self._deadline = 0.0
@@ -303,7 +287,14 @@ class SqliteDatabase:
             self._roll_back()
             return False
 
-    def _run_alone(self, transaction: SqliteTransaction, call: _Call[Any]) -> None:
+    def _run_alone(self, transaction: SqliteTransaction, call: Call[Any]) -> None:
+        if call.bare:
+            try:
+                call.result = call.unit(self._connection)
+            except Exception as error:
+                call.error = self._explain(error)
+                self._roll_back()
+            return
         try:
             transaction.run("BEGIN IMMEDIATE")
             self._deadline = time.monotonic() + self._unit_budget_s
@@ -316,10 +307,12 @@ class SqliteDatabase:
             self._deadline = 0.0
         self._commit(transaction, [call])
 
-    def _commit(self, transaction: SqliteTransaction, batch: list[_Call[Any]]) -> None:
+    def _commit(self, transaction: SqliteTransaction, batch: list[Call[Any]]) -> None:
         """A failed commit fails every caller of the batch: nobody is told that it is safe."""
         try:
+            failpoints.reach("commit.ahead")
             transaction.run("COMMIT")
+            failpoints.reach("commit.done")
         except apsw.Error as error:
             self._roll_back()
             for call in batch:
@@ -352,7 +345,9 @@ class SqliteDatabase:
             return
         mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if everything else apsw.SQLITE_CHECKPOINT_PASSIVE
         try:
+            failpoints.reach("checkpoint.ahead")
             self._connection.wal_checkpoint(mode=mode)
+            failpoints.reach("checkpoint.done")
             self._wal_pages = 0
         except apsw.Error:
             # The log keeps everything; the next batch tries again.
@@ -379,21 +374,12 @@ class SqliteDatabase:
 
     # -- answers -------------------------------------------------------------------------------
 
-    def _resolve(self, calls: list[_Call[Any]]) -> None:
+    def _resolve(self, calls: list[Call[Any]]) -> None:
         if not calls:
             return
         try:
-            self._loop.call_soon_threadsafe(_settle, calls)
+            failpoints.reach("answer.ahead")
+            self._loop.call_soon_threadsafe(settle, calls)
         except RuntimeError:
             # The loop is gone: nobody is left to tell. What was committed stays committed.
             return
-
-
-def _settle(calls: list[_Call[Any]]) -> None:
-    for call in calls:
-        if call.future.done():
-            continue
-        if call.error is None:
-            call.future.set_result(call.result)
-        else:
-            call.future.set_exception(call.error)

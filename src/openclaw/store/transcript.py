@@ -11,15 +11,18 @@ import zlib
 from collections.abc import Sequence
 
 from openclaw.errors import SessionNotFound, VersionConflict
-from openclaw.store import search
+from openclaw.store import failpoints, search
 from openclaw.store.database import Row, Transaction
 from openclaw.store.records import EntryDraft, SessionRow, StoredEntry
 from openclaw.store.statements import load_statements
 
 SQL = load_statements("transcript.sql")
+_CHANGED_ID = load_statements("imports.sql")["changed_id"]
 BLOB_BYTES = 64 * 1024
 PREVIEW_CHARS = 300
 LAST = 1 << 62
+# Set in the salt of an imported window: ids that came with the file may be the ids of entries to come.
+FOREIGN_IDS = 1 << 32
 
 
 def salt_of(session_id: str) -> int:
@@ -68,13 +71,15 @@ def append(
         if window_no is None:
             raise SessionNotFound(f"session not found: {session_key}")
         raise VersionConflict(f"session {session_key} was reset in the meantime")
+    failpoints.reach("append.advanced")
     last_seq, window_no, salt = advanced
     seq = last_seq - count
     parent = seq or None
     stored = []
     for draft in drafts:
         seq += 1
-        stored.append(_insert(tx, window_no, entry_id_of(salt, seq), draft, seq, parent, now_ms))
+        entry_id = entry_id_of(salt, seq) if salt < FOREIGN_IDS else _free_id(tx, window_no, salt, seq)
+        stored.append(_insert(tx, window_no, entry_id, draft, seq, parent, now_ms))
         parent = seq
     return tuple(stored)
 
@@ -98,6 +103,7 @@ def _insert(
     if len(draft.body) > BLOB_BYTES:
         blob_hash = hashlib.sha256(draft.body).hexdigest()
         tx.run(SQL["keep_blob"], (blob_hash, draft.body))
+        failpoints.reach("append.blob_kept")
         body = None
     tx.run(
         SQL["insert_entry"],
@@ -106,12 +112,19 @@ def _insert(
             draft.provenance, draft.audience, draft.run_id, now_ms, body, blob_hash,
         ),
     )  # fmt: skip
+    failpoints.reach("append.entry_kept")
     if draft.words:
         search.add(tx, window_no, seq, draft.words)
     return StoredEntry(
         seq, entry_id, parent, draft.type, draft.role, draft.provenance, draft.audience, draft.run_id, now_ms,
         draft.body,
     )  # fmt: skip
+
+
+def _free_id(tx: Transaction, window_no: int, salt: int, seq: int) -> str:
+    """The id of a new entry in an imported window; the import has set aside others for those it took."""
+    changed = tx.row(_CHANGED_ID, (window_no, seq))
+    return entry_id_of(salt, seq) if changed is None else str(changed[0])
 
 
 def _clip(text: str | None) -> str | None:

@@ -13,7 +13,9 @@ from openclaw.store.sqlite import SqliteDatabase
 from openclaw.store.statements import load_statements, read_sql
 
 FILES = sorted(
-    item.name for item in files("openclaw.store").joinpath("sql").iterdir() if item.name != "schema.sql"
+    item.name
+    for item in files("openclaw.store").joinpath("sql").iterdir()
+    if item.name != "schema.sql" and "postgres" not in item.name
 )
 
 

@@ -50,7 +50,7 @@ UPDATE sessions SET version = version + 1, status = $1, ended_at = $2, runtime_m
   total_tokens = coalesce($9, total_tokens), total_tokens_fresh = coalesce($10, total_tokens_fresh),
   context_tokens = coalesce($11, context_tokens), cache_read = coalesce($12, cache_read),
   cache_write = coalesce($13, cache_write),
-  estimated_cost_usd = CASE WHEN CAST($14 AS REAL) IS NULL THEN estimated_cost_usd
+  estimated_cost_usd = CASE WHEN CAST($14 AS DOUBLE PRECISION) IS NULL THEN estimated_cost_usd
     ELSE coalesce(estimated_cost_usd, 0) + $14 END
 WHERE session_key = $15
 
@@ -66,4 +66,5 @@ UPDATE sessions SET version = version + 1, estimated_cost_usd = coalesce(estimat
 WHERE session_key = $2
 
 -- name: usage_totals
-SELECT count(*), coalesce(sum(input), 0), coalesce(sum(output), 0), sum(cost_usd) FROM usage WHERE session_key = $1
+SELECT count(*), CAST(coalesce(sum(input), 0) AS BIGINT), CAST(coalesce(sum(output), 0) AS BIGINT), sum(cost_usd)
+FROM usage WHERE session_key = $1

@@ -88,9 +88,14 @@ CREATE TABLE windows (
   started_at      INTEGER NOT NULL,
   ended_at        INTEGER,
   end_reason      TEXT,
-  deleted_at      INTEGER  -- its key was deleted: readable by id, but a new session of the key does not inherit it
+  deleted_at      INTEGER, -- its key was deleted: readable by id, but a new session of the key does not inherit it
+  purging_at      INTEGER, -- its transcript is being removed for good, in slices
+  purged_at       INTEGER  -- nothing of its transcript is left; the row stays, so that its id is never used again
 );
 CREATE INDEX windows_key ON windows (session_key, window_no);
+CREATE INDEX windows_deleted ON windows (deleted_at, window_no) WHERE deleted_at IS NOT NULL AND purging_at IS NULL;
+CREATE INDEX windows_purging ON windows (window_no) WHERE purging_at IS NOT NULL AND purged_at IS NULL;
+CREATE INDEX windows_base ON windows (base_no) WHERE base_no IS NOT NULL;
 
 -- The transcript: append-only, dense `seq`, clustered by `entry_no` (window, then sequence) so that a page of
 -- history is one range read. One integer as the key: a table clustered by two columns keeps whole rows in its
@@ -112,12 +117,48 @@ CREATE TABLE entries (
   CHECK (entry_no = window_no * 4294967296 + seq),
   CHECK ((body IS NULL) <> (blob_hash IS NULL))
 );
+-- Removing a body asks whether an entry still refers to it; few entries have one.
+CREATE INDEX entries_blob ON entries (blob_hash) WHERE blob_hash IS NOT NULL;
 
 -- Bodies over 64 KiB, once each, counted.
 CREATE TABLE blobs (
   hash  TEXT PRIMARY KEY,
   refs  INTEGER NOT NULL CHECK (refs >= 0),
   body  BLOB NOT NULL
+) WITHOUT ROWID;
+
+-- What was read from the founding layout, one row per file: a second run changes nothing, a killed one goes on.
+CREATE TABLE imports (
+  agent_id    TEXT NOT NULL,
+  file_name   TEXT NOT NULL,
+  window_no   INTEGER,           -- NULL for the index file
+  records     INTEGER NOT NULL,  -- entries that are in the store
+  skipped     INTEGER NOT NULL,  -- lines that could not be read
+  prefix_hash TEXT NOT NULL,     -- of the bytes up to the last of these entries
+  hash        TEXT,              -- of the whole file, once it is in the store
+  size        INTEGER NOT NULL,
+  changed_ns  INTEGER NOT NULL,  -- when the file had last been written
+  imported_at INTEGER NOT NULL,
+  PRIMARY KEY (agent_id, file_name)
+) WITHOUT ROWID;
+
+-- The bytes of imported lines that would be written differently today, so that an export is exact (DB-4).
+CREATE TABLE window_sources (
+  window_no INTEGER PRIMARY KEY REFERENCES windows (window_no) ON DELETE CASCADE,
+  header    BLOB NOT NULL,
+  tail      BLOB NOT NULL,   -- what followed the last entry
+  last_seq  INTEGER NOT NULL -- the last entry that came from the file
+);
+CREATE TABLE entry_sources (
+  entry_no INTEGER PRIMARY KEY REFERENCES entries (entry_no) ON DELETE CASCADE,
+  line     BLOB NOT NULL
+);
+-- Ids of entries to come in an imported window, where an imported entry already has the id of their number.
+CREATE TABLE id_changes (
+  window_no INTEGER NOT NULL REFERENCES windows (window_no) ON DELETE CASCADE,
+  seq       INTEGER NOT NULL,
+  entry_id  TEXT NOT NULL,
+  PRIMARY KEY (window_no, seq)
 ) WITHOUT ROWID;
 
 -- Where messages come from and replies go to; `peer_id` is byte-exact (DB-9).
@@ -266,6 +307,23 @@ CREATE TABLE search_rows (
   seq       INTEGER NOT NULL
 );
 CREATE VIRTUAL TABLE search USING fts5 (words, content = '', columnsize = 0, tokenize = 'ascii');
+
+-- What maintenance took out of sight or away, and why. `saved` is the session row while it can still be taken back.
+CREATE TABLE removals (
+  removal_no  INTEGER PRIMARY KEY,
+  session_key TEXT NOT NULL,
+  session_id  TEXT NOT NULL,
+  agent_id    TEXT NOT NULL,
+  kind        TEXT NOT NULL,
+  state       TEXT NOT NULL CHECK (state IN ('archived', 'deleted', 'restored', 'purged', 'erased')),
+  reason      TEXT NOT NULL CHECK (reason IN ('age', 'cron', 'cap', 'disk', 'deleted', 'erase')),
+  at          INTEGER NOT NULL,
+  undo_until  INTEGER,
+  saved       BLOB,
+  CHECK ((state = 'deleted') = (saved IS NOT NULL)),
+  CHECK ((state = 'deleted') = (undo_until IS NOT NULL))
+);
+CREATE INDEX removals_key ON removals (session_key, at);
 
 -- Scheduled jobs and paired devices (token hashes only).
 CREATE TABLE jobs (

@@ -40,7 +40,7 @@ UPDATE counters SET sessions = sessions - 1 WHERE agent_id = $1 AND kind = $2 AN
 
 -- name: total
 SELECT coalesce(sum(sessions), 0) FROM counters
-WHERE (CAST($1 AS TEXT) IS NULL OR agent_id = $1) AND (CAST($2 AS INTEGER) IS NULL OR archived = $2)
+WHERE (CAST($1 AS TEXT) IS NULL OR agent_id = $1) AND (CAST($2 AS BIGINT) IS NULL OR archived = $2)
   AND kind NOT IN ('cron-run', $3, $4)
 
 -- name: insert_window
@@ -78,8 +78,8 @@ SELECT DISTINCT agent_id FROM counters
 -- name: list_agent
 SELECT * FROM sessions
 WHERE agent_id = $1
-  AND (CAST($2 AS INTEGER) IS NULL OR (archived_at IS NOT NULL) = $2)
-  AND (CAST($3 AS INTEGER) IS NULL OR updated_at >= $3)
+  AND (CAST($2 AS BIGINT) IS NULL OR (CASE WHEN archived_at IS NULL THEN 0 ELSE 1 END) = $2)
+  AND (CAST($3 AS BIGINT) IS NULL OR updated_at >= $3)
   AND (CAST($4 AS TEXT) IS NULL OR label = $4)
   AND (CAST($5 AS TEXT) IS NULL OR spawned_by = $5)
   AND (CAST($6 AS TEXT) IS NULL OR lower(session_key) LIKE $6 ESCAPE '\' OR lower(session_id) LIKE $6 ESCAPE '\'
@@ -91,8 +91,8 @@ ORDER BY updated_at DESC, session_no DESC LIMIT $9 OFFSET $10
 -- name: count_matching
 SELECT count(*) FROM sessions
 WHERE (CAST($1 AS TEXT) IS NULL OR agent_id = $1)
-  AND (CAST($2 AS INTEGER) IS NULL OR (archived_at IS NOT NULL) = $2)
-  AND (CAST($3 AS INTEGER) IS NULL OR updated_at >= $3)
+  AND (CAST($2 AS BIGINT) IS NULL OR (CASE WHEN archived_at IS NULL THEN 0 ELSE 1 END) = $2)
+  AND (CAST($3 AS BIGINT) IS NULL OR updated_at >= $3)
   AND (CAST($4 AS TEXT) IS NULL OR label = $4)
   AND (CAST($5 AS TEXT) IS NULL OR spawned_by = $5)
   AND (CAST($6 AS TEXT) IS NULL OR lower(session_key) LIKE $6 ESCAPE '\' OR lower(session_id) LIKE $6 ESCAPE '\'

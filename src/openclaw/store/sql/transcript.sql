@@ -2,7 +2,7 @@
 UPDATE sessions SET version = version + 1, last_seq = last_seq + $1, message_count = message_count + $2,
   updated_at = CASE WHEN updated_at > $3 THEN updated_at ELSE $3 END,
   first_text = coalesce(first_text, $4), last_text = coalesce($5, last_text)
-WHERE session_key = $6 AND (CAST($7 AS INTEGER) IS NULL OR window_no = $7)
+WHERE session_key = $6 AND (CAST($7 AS BIGINT) IS NULL OR window_no = $7)
 RETURNING last_seq, window_no, id_salt
 
 -- name: insert_entry
