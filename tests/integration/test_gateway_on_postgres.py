@@ -22,7 +22,7 @@ def house_on_postgres(house: House) -> House:
     return house
 
 
-@pytest.mark.spec("DB-15", "DB-16", "RPC-12", "SRCH-2")
+@pytest.mark.spec("DB-15", "DB-16", "RPC-12")
 async def test_a_turn_and_its_history_survive_a_restart(house_on_postgres: House) -> None:
     house = house_on_postgres
     house.model.script(FakeReply(texts=("Hello", " you")), SECOND)

@@ -25,5 +25,5 @@ def test_there_are_examples() -> None:
 
 @pytest.mark.parametrize("text", EXAMPLES)
 def test_each_example_loads(text: str, tmp_path: Path) -> None:
-    checked = check_text(text, {"HOME": str(tmp_path)}, "openclaw.json")
+    checked = check_text(text, {"HOME": str(tmp_path), "OPENCLAW_DB_PASSWORD": "example"}, "openclaw.json")
     assert [str(problem) for problem in (*checked.problems, *checked.warnings)] == []

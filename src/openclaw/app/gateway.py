@@ -146,7 +146,7 @@ class Gateway:
             models=self._source.model_rows,
             check_model=self._source.check_model,
             version=__version__,
-            database=str(self.database),
+            database=self.shown_store,
             started_ms=self._clock.now_ms(),
             spawn=tasks.spawn,
         )
@@ -155,6 +155,13 @@ class Gateway:
         tasks.spawn(self._server.tick_forever())
         if self._loaded.exists:
             tasks.spawn(self._watch_config())
+
+    @property
+    def shown_store(self) -> str:
+        """Where the state is, for people; never the password of a server."""
+        url = self._loaded.config.store.url
+        is_file = url is None or url.startswith("sqlite://")
+        return str(self.database) if is_file else "PostgreSQL (store.url)"
 
     @property
     def database(self) -> Path:
@@ -247,7 +254,7 @@ class Gateway:
             http_url=f"http://127.0.0.1:{self.port}",
             config_path=str(self._loaded.path),
             config_created=config_created,
-            database=str(self.database),
+            database=self.shown_store,
             model=f"{target.provider}/{target.model}",
             model_note=self._source.model_note(),
             warnings=tuple(str(warning) for warning in self._loaded.warnings),

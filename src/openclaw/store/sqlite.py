@@ -20,7 +20,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -137,11 +137,13 @@ class SqliteDatabase:
     def _join(self) -> None:
         for thread in self._threads:
             thread.join()
-        for reader in self._readers:
-            reader.close()
-        self._connection.close()
-        if self._lock is not None:
-            self._lock.release()
+        try:
+            for reader in self._readers:
+                reader.close()
+            self._connection.close()
+        finally:
+            if self._lock is not None:
+                self._lock.release()
 
     # -- the port ------------------------------------------------------------------------------
 
@@ -320,7 +322,10 @@ class SqliteDatabase:
                 call.error = translate(error, self.name)
 
     def _roll_back(self) -> None:
-        if self._connection.in_transaction:
+        if not self._connection.in_transaction:
+            return
+        # A disk that fails here too must not end the writer: the next BEGIN then fails, and says so.
+        with suppress(apsw.Error):
             self._connection.execute("ROLLBACK").fetchall()
 
     def _explain(self, error: Exception) -> Exception:
