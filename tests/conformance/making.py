@@ -75,7 +75,11 @@ def note(text: str, role: str = "user", run_id: str | None = None) -> EntryDraft
     return EntryDraft("message", body, role, run_id=run_id, text=text, words=index_text(text))
 
 
-def draft_input(queued: QueuedInput) -> EntryDraft:
+def draft_inputs(_session: SessionRow | None, inputs: tuple[QueuedInput, ...]) -> list[EntryDraft]:
+    return [draft_one(queued) for queued in inputs]
+
+
+def draft_one(queued: QueuedInput) -> EntryDraft:
     content = queued.body.content
     assert isinstance(content, str)
     body = encode(UserMessage(content, queued.body.timestamp))
@@ -92,7 +96,7 @@ async def begin(
         session_id=f"{run_id}-window",
         now_ms=at,
         start=PLAN,
-        draft_input=draft_input,
+        draft_inputs=draft_inputs,
     )
     assert isinstance(taken, Accepted)
     assert taken.claimed is not None

@@ -14,10 +14,17 @@ from msgspec.structs import replace
 from openclaw.domain import lifecycle
 from tests.conformance import operations as ops
 from tests.conformance.making import RESETS
-from tests.conformance.model_sessions import Delivery, Input, Outcome, Refused, Run, Session, SessionModel
+from tests.conformance.model_sessions import (
+    STATUS,
+    Delivery,
+    Input,
+    Outcome,
+    Refused,
+    Run,
+    Session,
+    SessionModel,
+)
 from tests.conformance.operations import Note, Operation, run_end
-
-STATUS = {"ok": "done", "error": "failed", "aborted": "killed", "timeout": "timeout", "interrupted": "failed"}
 
 
 class Model(SessionModel):
@@ -37,6 +44,12 @@ class Model(SessionModel):
             seen = next((item for item in self.inbox.values() if item.message_id == op.message_id), None)
         if seen is not None:
             return ("known", seen.run_id, seen.key, seen.state, seen.consumed_by)
+        human = lifecycle.counts_as_interaction(op.source)
+        # A reset empties the queue first, and in a window that is due nobody waits.
+        waiting = self.queued(op.key) if op.full and human and op.reset is None else []
+        over = len(waiting) - ops.QUEUE_CAP + 1
+        if over > 0 and op.full == "new":
+            raise Refused("Overloaded")
         session, reason = self.sessions.get(op.key), None
         created = session is None
         if session is None:
@@ -47,7 +60,8 @@ class Model(SessionModel):
                 self._cancel_all(op.key)
             if reason is not None:
                 self._rotate(session, op.session_id, reason, op.at)
-        human = lifecycle.counts_as_interaction(op.source)
+        for item in [item for item in waiting if item.human][: max(0, over)]:
+            item.state = "cancelled"
         self.inbox[op.run_id] = Input(op.run_id, op.key, op.text, human, op.message_id)
         self._touch(session, human, op.at)
         claimed = None
@@ -121,10 +135,10 @@ class Model(SessionModel):
         waiting = {item.run_id for item in self.queued(run.key)}
         if waiting & set(op.run_ids) and session.entry.session_id != run.window:
             raise Refused("VersionConflict")
-        run.last_progress, run.resumes = op.at, 0
         inputs = self._consume(run.key, op.run_ids, op.run_id)
         if not inputs:
             return ()
+        run.last_progress, run.resumes = op.at, 0
         return self._add(session, [(Note(item.text), item.run_id) for item in inputs], op.at)
 
     def _step(self, op: ops.Step) -> Outcome:

@@ -12,12 +12,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from openclaw.domain.entry import SessionEntry
-from openclaw.domain.resets import carry_over
+from openclaw.domain.resets import KEPT_ON_EXPIRY, carry_over
 from openclaw.domain.searchtext import matches, query_terms
 from tests.conformance import operations as ops
 from tests.conformance.operations import Note, drafted, seed_of
 
 Outcome = tuple[Any, ...]
+STATUS: dict[str, Any] = {
+    "ok": "done", "error": "failed", "aborted": "killed", "timeout": "timeout", "interrupted": "failed",
+}  # fmt: skip
 
 
 class Refused(Exception):
@@ -49,6 +52,7 @@ class Window(Struct):
     started_at: int
     end_reason: str | None = None
     deleted: bool = False
+    saved: Session | None = None  # the session as it was when this window was left
 
 
 class Entry(Struct, frozen=True):
@@ -211,7 +215,7 @@ class SessionModel:
 
     def _rotate(self, session: Session, session_id: str, reason: str, at: int) -> None:
         old = session.entry.session_id
-        self.windows[old].end_reason = reason
+        self.windows[old].end_reason, self.windows[old].saved = reason, replace(session)
         self.windows[session_id] = Window(session.key, old, reason, at)
         self.entries[session_id] = []
         explicit = reason in ("new", "reset")
@@ -228,20 +232,41 @@ class SessionModel:
 
     def _undo(self, op: ops.Undo) -> Outcome:
         session = self._get(op.key)
-        current = self.windows[session.entry.session_id]
+        left = session.entry.session_id
+        current = self.windows[left]
         if current.previous is None:
             raise Refused("InvalidRequest")
         earlier = self.windows[current.previous]
-        current.end_reason, earlier.end_reason = "undone", None
-        entry = replace(
-            session.entry, session_id=current.previous, session_started_at=earlier.started_at,
-            last_interaction_at=op.at,
-        )  # fmt: skip
-        self._change(session, entry, op.at)
-        said = self.entries[current.previous]
-        session.last_seq = session.read_seq = len(said)
-        session.message_count = sum(1 for item in said if item.note.audience == "people")
+        before = earlier.saved
+        assert before is not None
+        # What lasts longer than a window was carried over; if it is another now, somebody said so since.
+        explicit = current.reason in ("new", "reset")
+        given = carry_over(before.entry, session_id=left, now_ms=current.started_at, explicit=explicit)
+        said = {
+            name: getattr(session.entry, name)
+            for name in KEPT_ON_EXPIRY
+            if getattr(session.entry, name) != getattr(given, name)
+        }
+        entry = replace(before.entry, **said, last_interaction_at=op.at)
+        entry = replace(entry, usage_family_session_ids=session.entry.usage_family_session_ids)
+        current.end_reason, earlier.end_reason, earlier.saved = "undone", None, None
+        self._change(session, self._with_end_of_run(entry, current.previous), op.at)
+        for name in ("last_seq", "message_count", "read_seq", "first_text", "last_text"):
+            setattr(session, name, getattr(before, name))
         return (session.version, session.last_seq)
+
+    def _with_end_of_run(self, entry: SessionEntry, window: str) -> SessionEntry:
+        """The run that was active when the window ended may have ended since."""
+        run = self.runs.get(entry.last_run_id or "")
+        if entry.status != "running" or run is None or run.state == "active":
+            return entry
+        assert run.window == window
+        assert run.ended_at is not None
+        assert run.outcome is not None
+        return replace(
+            entry, status=STATUS[run.outcome], ended_at=run.ended_at, system_sent=True,
+            runtime_ms=run.ended_at - run.started_at, aborted_last_run=run.outcome == "aborted",
+        )  # fmt: skip
 
     def _delete(self, op: ops.Delete) -> Outcome:
         session = self.sessions.pop(op.key, None)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from msgspec import Struct
 
+from openclaw.domain.entry import DropPolicy
 from openclaw.domain.lifecycle import TurnSource
 from openclaw.domain.searchtext import index_text
 from openclaw.domain.transcript import encode
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 WORDS = ("alpha", "beta", "gamma delta", "épsilon", "ประเทศไทย", "漢字", "o'neil", "zeta")
 KEYS = ("agent:main:main", "agent:main:one", "agent:main:two", "agent:ops:main", "agent:ops:three")
 LABELS = ("red", "blue")
+QUEUE_CAP = 2
 DELIVERY_LIFE_MS = 600_000
 DELIVERY_MOVES: dict[str, tuple[tuple[str, ...], str]] = {
     "start": (("prepared",), "sending"),
@@ -67,6 +69,7 @@ class Accept(Operation, frozen=True):
     reset: Literal["new", "reset"] | None = None
     start: bool = False
     message_id: str | None = None
+    full: DropPolicy | None = None  # what happens when QUEUE_CAP inputs wait; None is no cap
 
 
 class Cancel(Operation, frozen=True):
@@ -253,6 +256,7 @@ class Chooser:
         return Accept(
             name, self._key(), self._text(), f"{name}-window", self.now, source,
             "new" if sort == 0 else None, sort > 5, f"m-{name}" if source == "channel" else None,
+            self._one((None, None, "old", "new", "summarize")),
         )  # fmt: skip
 
     def _accept_again(self) -> Operation:

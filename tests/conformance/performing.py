@@ -12,6 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from openclaw.domain.entry import DeliveryContext
+from openclaw.domain.queueing import QueueConfig
 from openclaw.errors import OpenClawError, VersionConflict
 from openclaw.store import sessions
 from openclaw.store.database import Database, Transaction
@@ -46,10 +47,8 @@ async def outcome_of(act: Act) -> Outcome:
         return ("error", type(error).__name__)
 
 
-def draft_input(queued: QueuedInput) -> EntryDraft:
-    content = queued.body.content
-    assert isinstance(content, str)
-    return drafted(Note(content), queued.run_id)
+def draft_inputs(_session: SessionRow | None, inputs: tuple[QueuedInput, ...]) -> list[EntryDraft]:
+    return [drafted(Note(str(queued.body.content)), queued.run_id) for queued in inputs]
 
 
 async def ready(store: Store, database: Database, op: Operation) -> Act:
@@ -59,7 +58,7 @@ async def ready(store: Store, database: Database, op: Operation) -> Act:
     if isinstance(op, ops.Claim):
         numbers = await _admissions(database, op.run_ids)
         claim = op
-        return lambda: store.claim(claim.key, numbers, PLAN, draft_input, now_ms=claim.at)
+        return lambda: store.claim(claim.key, numbers, PLAN, draft_inputs, now_ms=claim.at)
     if isinstance(op, ops.Deliver):
         return await _ready_to_deliver(store, database, op)
     if isinstance(op, ops.Stale):
@@ -72,7 +71,7 @@ async def _ready_for_run(store: Store, database: Database, op: ops.Absorb | ops.
     run = replace(await store.run(op.run_id) or NO_RUN, fence=op.fence)
     if isinstance(op, ops.Absorb):
         numbers, at = await _admissions(database, op.run_ids), op.at
-        return lambda: store.absorb(run, numbers, draft_input, now_ms=at)
+        return lambda: store.absorb(run, numbers, draft_inputs, now_ms=at)
     drafts = tuple(drafted(note, op.run_id) for note in op.notes)
     usage = tuple(UsageRow(call.call_id, "p", "m", 1, 1, cost_usd=call.cost_usd) for call in op.usage)
     if isinstance(op, ops.Step):
@@ -125,11 +124,12 @@ def _ready_for_session(store: Store, op: Operation) -> Act:
 async def _accept(store: Store, op: ops.Accept) -> Any:
     external = ExternalId("tg", "a", "p", op.message_id) if op.message_id else None
     new = NewInput(
-        op.run_id, seed_of(op.key), op.source, "operator", UserInput(op.text, NOON), external, None, op.reset
-    )
+        op.run_id, seed_of(op.key), op.source, "operator", UserInput(op.text, NOON), external, None, op.reset,
+        queue=QueueConfig(cap=ops.QUEUE_CAP, drop=op.full) if op.full else None,
+    )  # fmt: skip
     plan = PLAN if op.start else None
     return await store.accept(
-        new, RESETS, session_id=op.session_id, now_ms=op.at, start=plan, draft_input=draft_input
+        new, RESETS, session_id=op.session_id, now_ms=op.at, start=plan, draft_inputs=draft_inputs
     )
 
 

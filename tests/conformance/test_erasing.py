@@ -27,7 +27,7 @@ from tests.conformance.making import (
     RESETS,
     begin,
     create,
-    draft_input,
+    draft_inputs,
     execute,
     note,
     present,
@@ -65,7 +65,7 @@ async def said_by(
             inbound=Inbound(context, place, "per-peer"),
         )
     taken = await store.accept(
-        new, RESETS, session_id=f"{run_id}-window", now_ms=NOON, start=PLAN, draft_input=draft_input
+        new, RESETS, session_id=f"{run_id}-window", now_ms=NOON, start=PLAN, draft_inputs=draft_inputs
     )
     assert isinstance(taken, Accepted) and taken.claimed is not None
     route = DeliveryContext("telegram", peer or "group-1", "bot")
@@ -160,7 +160,7 @@ async def test_what_only_they_used_goes_and_its_helpers_too(store: Store, databa
     )
     await said_by(store, "telegram:ann-4711", "run-1", "secret", to=private, peer="ann-4711")
     beat = say("run-2", "tick", to=private, source="heartbeat")
-    await store.accept(beat, RESETS, session_id="x", now_ms=NOON, start=PLAN, draft_input=draft_input)
+    await store.accept(beat, RESETS, session_id="x", now_ms=NOON, start=PLAN, draft_inputs=draft_inputs)
     await create(store, helper)
     await store.append(helper.session_key, (note("the secret is retold"),), now_ms=NOON)
     await turn(store, "run-3", "mine", to=MAIN)

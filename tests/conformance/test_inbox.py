@@ -22,7 +22,7 @@ from tests.conformance.making import (
     PLAN,
     RESETS,
     begin,
-    draft_input,
+    draft_inputs,
     queue,
     say,
     seed,
@@ -59,7 +59,7 @@ async def test_accept_and_claim_are_one_commit_on_an_idle_session(store: Store) 
 async def test_a_busy_session_queues(store: Store) -> None:
     await begin(store, "run-1")
     second = await store.accept(
-        say("run-2", "later"), RESETS, session_id="x", now_ms=NOON + 1, start=PLAN, draft_input=draft_input
+        say("run-2", "later"), RESETS, session_id="x", now_ms=NOON + 1, start=PLAN, draft_inputs=draft_inputs
     )
     assert isinstance(second, Accepted)
     assert second.claimed is None
@@ -69,7 +69,7 @@ async def test_a_busy_session_queues(store: Store) -> None:
 async def test_what_waited_first_is_not_overtaken(store: Store) -> None:
     await queue(store, "run-1")
     second = await store.accept(
-        say("run-2"), RESETS, session_id="x", now_ms=NOON, start=PLAN, draft_input=draft_input
+        say("run-2"), RESETS, session_id="x", now_ms=NOON, start=PLAN, draft_inputs=draft_inputs
     )
     assert isinstance(second, Accepted)
     assert second.claimed is None
@@ -248,7 +248,7 @@ async def test_an_explicit_reset_takes_its_own_message_and_no_queue(store: Store
         session_id="new-window",
         now_ms=NOON + 1,
         start=PLAN,
-        draft_input=draft_input,
+        draft_inputs=draft_inputs,
     )
     assert isinstance(taken, Accepted)
     assert taken.admission.rotation is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from openclaw.domain.lifecycle import TurnSource
 from openclaw.domain.origin import InboundContext
 from openclaw.errors import Overloaded
 from openclaw.store import inbox
@@ -12,7 +13,17 @@ from openclaw.store.conversations import ConversationRef
 from openclaw.store.inbox import Admission, Inbound
 from openclaw.store.sqlite import SqliteDatabase
 from openclaw.store.store import Accepted, Store
-from tests.conformance.making import MAIN, NOON, RESETS, present, queue, say, seed
+from tests.conformance.making import (
+    MAIN,
+    NOON,
+    PLAN,
+    RESETS,
+    draft_inputs,
+    present,
+    queue,
+    say,
+    seed,
+)
 
 KEY = MAIN.session_key
 ALICE = Inbound(InboundContext(provider="telegram", chat_type="direct", from_="alice", to="alice"))
@@ -65,6 +76,32 @@ async def test_what_arrival_did_is_told(store: Store) -> None:
     second = await queue(store, "run-2")
     assert (second.admission.created, second.admission.rotation) == (False, None)
     assert second.admission.admission > first.admission.admission
+
+
+@pytest.mark.parametrize("source", ["cli", "cron"])
+async def test_the_session_is_told_as_the_commit_left_it(store: Store, source: TurnSource) -> None:
+    created = await store.accept(say("run-1", source=source), RESETS, session_id="w1", now_ms=NOON)
+    assert isinstance(created, Accepted)
+    assert created.admission.session == await present(store)
+    again = await store.accept(say("run-2", source=source), RESETS, session_id="w2", now_ms=NOON - 5)
+    assert isinstance(again, Accepted)
+    assert again.admission.session == await present(store)
+    described = await receive(store, "run-3", ALICE, NOON + 1)
+    assert described.session == await present(store)
+    undescribed = await receive(store, "run-4", ALICE, NOON + 2)
+    assert undescribed.session == await present(store)
+    await store.cancel(KEY)
+    started = await store.accept(
+        say("run-5", source=source),
+        RESETS,
+        session_id="w5",
+        now_ms=NOON + 3,
+        start=PLAN,
+        draft_inputs=draft_inputs,
+    )
+    assert isinstance(started, Accepted) and started.claimed is not None
+    assert started.admission.session == started.claimed.session == await present(store)
+    assert started.admission.session.entry.status == "running"
 
 
 async def test_a_place_is_linked_even_when_the_entry_stays_as_it_is(store: Store) -> None:

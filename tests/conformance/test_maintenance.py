@@ -8,7 +8,7 @@ import pytest
 from openclaw.config.schema import Config
 from openclaw.config.views import Retention, retention
 from openclaw.store import sessions
-from openclaw.store.database import Transaction
+from openclaw.store.database import Database, Transaction
 from openclaw.store.maintenance import Maintenance, MaintenancePlan
 from openclaw.store.purging import Pace
 from openclaw.store.records import SessionSeed
@@ -36,7 +36,7 @@ async def archived_keys(database: SqliteDatabase) -> set[str]:
     return {key for (key,) in rows}
 
 
-async def keys(database: SqliteDatabase) -> set[str]:
+async def keys(database: Database) -> set[str]:
     return {key for (key,) in await select(database, "SELECT session_key FROM sessions")}
 
 

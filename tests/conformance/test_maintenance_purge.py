@@ -9,7 +9,7 @@ import pytest
 
 from openclaw.domain.searchtext import query_terms
 from openclaw.domain.transcript import AssistantMessage, TextBlock, ToolResultMessage, UserMessage
-from openclaw.engine.contexts import draft_message
+from openclaw.engine.drafts import draft_message
 from openclaw.errors import InvalidRequest
 from openclaw.store import purging, sessions
 from openclaw.store.database import Database, Transaction

@@ -31,8 +31,8 @@ async def prepare(
     await database.write(lambda tx: outbox.prepare(tx, draft, KEY, "run-1", at))
 
 
-async def due(store: Store, channel: str = "telegram") -> list[str]:
-    return [item.idempotency_key for item in await store.deliveries_due(channel)]
+async def due(store: Store, channel: str = "telegram", at: int = NOON) -> list[str]:
+    return [item.idempotency_key for item in await store.deliveries_due(channel, now_ms=at)]
 
 
 async def number_of(database: SqliteDatabase, key: str) -> int:
@@ -52,7 +52,7 @@ async def test_a_reply_is_prepared_with_its_run_and_only_once(store: Store, data
     first = DeliveryDraft("run-1:reply", ROUTE, b'{"text":"hello"}', EXPIRES)
     again = DeliveryDraft("run-1:reply", ROUTE, b'{"text":"other"}', EXPIRES + 1)
     await store.finish(active.run, (), DONE, (), (first, again), now_ms=NOON + 1)
-    (delivery,) = await store.deliveries_due("telegram")
+    (delivery,) = await store.deliveries_due("telegram", now_ms=NOON)
     assert delivery == outbox.Delivery(
         delivery.delivery_no, "run-1:reply", KEY, "run-1", "telegram", "42", None, None, b'{"text":"hello"}',
         "prepared", 0, NOON + 1, EXPIRES,
@@ -68,8 +68,22 @@ async def test_deliveries_leave_in_order_and_by_channel(store: Store, database: 
     assert await due(store, "signal") == ["d"]
     assert await due(store, "discord") == []
     assert await store.delivery_states() == {"prepared": 4}
-    few = await database.read(lambda tx: outbox.due(tx, "telegram", 2))
+    few = await database.read(lambda tx: outbox.due(tx, "telegram", NOON, 2))
     assert [item.idempotency_key for item in few] == ["a", "b"]
+
+
+async def test_what_has_expired_is_not_due(store: Store, database: SqliteDatabase) -> None:
+    """A reply that comes too late is worse than none: it waits to be told as failed."""
+    await prepare(database, "old", expires_at=NOON + 5)
+    await prepare(database, "new", expires_at=NOON + 6)
+    assert await due(store, at=NOON + 4) == ["old", "new"]
+    assert await due(store, at=NOON + 5) == ["new"]
+    assert await due(store, at=NOON + 6) == []
+    few = await database.read(lambda tx: outbox.due(tx, "telegram", NOON + 5, 1))
+    assert [item.idempotency_key for item in few] == ["new"]
+    assert await store.delivery_states() == {"prepared": 2}
+    assert await store.recover_deliveries(now_ms=NOON + 5) == (0, 1)
+    assert await store.delivery_states() == {"failed": 1, "prepared": 1}
 
 
 @pytest.mark.parametrize("state", ["sent", "unknown", "failed"])

@@ -12,7 +12,7 @@ from openclaw.domain.entry import DeliveryContext
 from openclaw.errors import VersionConflict
 from openclaw.store.database import ConstraintViolated
 from openclaw.store.inbox import Known
-from openclaw.store.records import DeliveryDraft, EntryDraft, QueuedInput, RunRow, UsageRow
+from openclaw.store.records import DeliveryDraft, EntryDraft, QueuedInput, RunRow, SessionRow, UsageRow
 from openclaw.store.runs import Claimed, RunLost, RunPlan
 from openclaw.store.sqlite import SqliteDatabase
 from openclaw.store.store import Accepted, Store
@@ -23,7 +23,7 @@ from tests.conformance.making import (
     PLAN,
     RESETS,
     begin,
-    draft_input,
+    draft_inputs,
     execute,
     note,
     present,
@@ -40,7 +40,7 @@ OTHER = seed("other")
 
 
 async def claim(store: Store, *admissions: int, key: str = KEY, at: int = NOON) -> Claimed | None:
-    return await store.claim(key, admissions, PLAN, draft_input, now_ms=at)
+    return await store.claim(key, admissions, PLAN, draft_inputs, now_ms=at)
 
 
 async def waiting(store: Store, key: str = KEY) -> list[str]:
@@ -55,7 +55,7 @@ async def test_a_claim_writes_run_entries_and_consumption_together(store: Store)
     admissions = [(await queue(store, f"run-{n}", f"words {n}")).admission.admission for n in range(3)]
     before = await present(store)
     plan = RunPlan("turn", "main", "owner-1", deadline=NOON + 60_000)
-    claimed = await store.claim(KEY, tuple(admissions), plan, draft_input, now_ms=NOON + 5)
+    claimed = await store.claim(KEY, tuple(admissions), plan, draft_inputs, now_ms=NOON + 5)
     assert claimed is not None
     assert claimed.run == RunRow(
         "run-0", KEY, "main", before.window_no, "turn", "main", "active", None, None, None, "owner-1", 1, 0,
@@ -79,10 +79,10 @@ async def test_a_claim_that_fails_half_way_leaves_nothing(store: Store, database
     first = await queue(store, "run-1")
     second = await queue(store, "run-2", "unreadable")
 
-    def draft(item: QueuedInput) -> EntryDraft:
-        if item.run_id == "run-2":
+    def draft(session: SessionRow | None, inputs: tuple[QueuedInput, ...]) -> list[EntryDraft]:
+        if "run-2" in [item.run_id for item in inputs]:
             raise ValueError("cannot be drafted")
-        return draft_input(item)
+        return draft_inputs(session, inputs)
 
     admissions = (first.admission.admission, second.admission.admission)
     with pytest.raises(ValueError, match="cannot be drafted"):
@@ -193,7 +193,7 @@ async def test_steered_inputs_join_the_running_turn(store: Store) -> None:
     active = await begin(store, "run-1", "go")
     admissions = [(await queue(store, f"run-{n}", f"also {n}")).admission.admission for n in (2, 3, 4)]
     await store.cancel(KEY, "run-3")
-    entries = await store.absorb(active.run, tuple(admissions), draft_input, now_ms=NOON + 7)
+    entries = await store.absorb(active.run, tuple(admissions), draft_inputs, now_ms=NOON + 7)
     assert texts(entries) == ["also 2", "also 4"]
     assert [entry.run_id for entry in entries] == ["run-2", "run-4"]
     assert [(entry.seq, entry.parent_seq) for entry in entries] == [(2, 1), (3, 2)]
@@ -201,14 +201,39 @@ async def test_steered_inputs_join_the_running_turn(store: Store) -> None:
     assert await waiting(store) == []
     run = await store.run("run-1")
     assert run == msgspec.structs.replace(active.run, last_progress=NOON + 7)
-    assert await store.absorb(active.run, tuple(admissions), draft_input, now_ms=NOON + 8) == ()
+    assert await store.absorb(active.run, tuple(admissions), draft_inputs, now_ms=NOON + 8) == ()
     assert (await present(store)).last_seq == 3
+
+
+async def test_steering_nothing_in_is_no_progress(store: Store) -> None:
+    """A run that is taken over again and again must not look alive because it asks for inputs."""
+    await begin(store, "run-1", "go")
+    late = await queue(store, "run-2", "late")
+    await store.cancel(KEY, "run-2")
+    taken = await store.take_over("run-1", "owner-2", now_ms=NOON + 5)
+    assert taken is not None and taken.resumes == 1
+    before = await present(store)
+    assert await store.absorb(taken, (late.admission.admission,), draft_inputs, now_ms=NOON + 9) == ()
+    assert await store.absorb(taken, (), draft_inputs, now_ms=NOON + 9) == ()
+    assert await store.run("run-1") == taken
+    assert await present(store) == before
+    with pytest.raises(RunLost):
+        await store.absorb(msgspec.structs.replace(taken, fence=1), (), draft_inputs, now_ms=NOON + 9)
+    more = await queue(store, "run-3", "more")
+    entries = await store.absorb(taken, (more.admission.admission,), draft_inputs, now_ms=NOON + 10)
+    assert texts(entries) == ["more"]
+    going = await store.run("run-1")
+    assert going is not None
+    assert (going.resumes, going.last_progress) == (0, NOON + 10)
+    await store.finish(taken, (), DONE, now_ms=NOON + 11)
+    with pytest.raises(RunLost):
+        await store.absorb(taken, (), draft_inputs, now_ms=NOON + 12)
 
 
 async def test_inputs_of_another_session_are_not_steered_in(store: Store) -> None:
     active = await begin(store, "run-1")
     foreign = await queue(store, "run-2", to=OTHER)
-    assert await store.absorb(active.run, (foreign.admission.admission,), draft_input, now_ms=NOON) == ()
+    assert await store.absorb(active.run, (foreign.admission.admission,), draft_inputs, now_ms=NOON) == ()
     assert await waiting(store, OTHER.session_key) == ["run-2"]
 
 
@@ -222,7 +247,7 @@ async def test_a_step_keeps_messages_and_usage_together(store: Store, database: 
     assert run is not None
     assert (run.state, run.last_progress, run.fence) == ("active", NOON + 3, 1)
     assert await select(database, "SELECT * FROM usage") == [
-        (1, "call-1", "settled", KEY, "main", "run-1", "openai", "gpt-x", NOON + 3, 100, 20, 5, 3, 0.25)
+        (1, "call-1", "settled", KEY, "main", "run-1", None, "openai", "gpt-x", NOON + 3, 100, 20, 5, 3, 0.25)
     ]
     assert (await present(store)).entry.status == "running"
 
@@ -237,7 +262,7 @@ async def test_a_run_that_was_reset_cannot_write_into_the_new_window(
     with pytest.raises(VersionConflict, match="was reset in the meantime"):
         await store.step(active.run, (note("late", "assistant"),), (used,), now_ms=NOON + 3)
     with pytest.raises(VersionConflict, match="was reset in the meantime"):
-        await store.absorb(active.run, (later.admission.admission,), draft_input, now_ms=NOON + 3)
+        await store.absorb(active.run, (later.admission.admission,), draft_inputs, now_ms=NOON + 3)
     assert await waiting(store) == ["run-2"]
     assert await select(database, "SELECT count(*) FROM usage") == [(0,)]
     page = await store.history(KEY, 10)
@@ -253,7 +278,7 @@ Write = Callable[[Store, RunRow, int], Awaitable[object]]
 DELIVERY = DeliveryDraft("reply-1", DeliveryContext(channel="telegram", to="42"), b"{}", NOON + 900_000)
 USED = UsageRow("call-9", "openai", "gpt-x", 1, 1)
 WRITES: dict[str, Write] = {
-    "absorb": lambda store, run, admission: store.absorb(run, (admission,), draft_input, now_ms=NOON + 50),
+    "absorb": lambda store, run, admission: store.absorb(run, (admission,), draft_inputs, now_ms=NOON + 50),
     "step": lambda store, run, _: store.step(run, (note("x"),), (USED,), now_ms=NOON + 50),
     "finish": lambda store, run, _: store.finish(
         run, (note("x", "assistant"),), DONE, (USED,), (DELIVERY,), now_ms=NOON + 50

@@ -85,7 +85,7 @@ async def test_a_finished_run_is_one_commit(store: Store, database: SqliteDataba
     # What counts as context in use is the prompt of the last call: input and both sides of the cache.
     assert counters(finished.session) == (100, 30, 125, True, 200_000, 20, 5, "openai", "gpt-x")
     assert entry.estimated_cost_usd == 0.5
-    (sent,) = await store.deliveries_due("telegram")
+    (sent,) = await store.deliveries_due("telegram", now_ms=NOON)
     assert (sent.idempotency_key, sent.session_key, sent.run_id) == ("run-1:reply", KEY, "run-1")
     assert (sent.target, sent.account_id, sent.thread_id, sent.body) == (
         "42",
@@ -266,7 +266,7 @@ async def test_a_run_that_ends_after_a_reset_leaves_the_new_window_clean(
     assert (row.last_seq, row.message_count, row.last_text) == (0, 0, None)
     # What was used and what is to be delivered does not depend on the window.
     assert await select(database, "SELECT call_id FROM usage") == [("a",)]
-    assert len(await store.deliveries_due("telegram")) == 1
+    assert len(await store.deliveries_due("telegram", now_ms=NOON)) == 1
     later = await begin(store, "run-2", "new words", at=NOON + 4)
     assert texts(later.entries) == ["new words"]
     assert later.entries[0].seq == 1

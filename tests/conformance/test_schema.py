@@ -48,6 +48,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "id_changes": {"window_no": 1, "seq": 1, "entry_id": "0"},
     "removals": {"session_key": "k", "session_id": "w", "agent_id": "a", "kind": "hook", "state": "archived",
                  "reason": "age", "at": 1},
+    "archives": {"window_no": 1, "session_key": "k", "path": "/a", "size": 0, "sha256": "h", "written_at": 1},
     "search_pending": {"window_no": 1, "seq": 1, "words": "w"},
     "search_rows": {"window_no": 1, "seq": 1},
     "jobs": {"job_id": "j", "agent_id": "a", "enabled": 1, "body": b"{}", "created_at": 1, "updated_at": 1},
@@ -75,6 +76,7 @@ TWINS: list[tuple[str, dict[str, Any]]] = [
     ("usage", {"run_id": "s"}),
     ("jobs", {"agent_id": "b"}),
     ("devices", {"token_hash": "u"}),
+    ("archives", {"path": "/b"}),
     ("devices", {"device_id": "e"}),
 ]
 # These differ in what makes a row another one.
@@ -125,6 +127,8 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("outbox", {"state": "gone"}),
     ("usage", {"state": "free"}),
     ("jobs", {"enabled": 2}),
+    ("archives", {"size": -1}),
+    ("archives", {"window_no": 77}),
 ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -180,7 +182,7 @@ QUERIES = st.lists(st.sampled_from(WORDS) | PARTS, min_size=1, max_size=3).map("
     limit=st.integers(1, 25),
 )
 def test_search_equals_brute_force(
-    messages: list[tuple[int, str]], queries: list[str], narrow: dict[str, str], limit: int
+    messages: list[tuple[int, str]], queries: list[str], narrow: dict[str, Any], limit: int
 ) -> None:
     async def scenario(store: Store, _: SqliteDatabase) -> None:
         for agent_id, name in SESSIONS:

@@ -54,5 +54,6 @@ def test_a_store_agrees_with_the_model_for_long(name: str) -> None:
     started = time.monotonic()
     while sum(histogram.values()) < LONG_STEPS:
         histogram += run_machine(name, 200)
+        print(f"{name}: {sum(histogram.values())} steps, {time.monotonic() - started:.0f} s", flush=True)
     print(f"\n{name}: {time.monotonic() - started:.0f} s\n{table(histogram)}")
     assert sum(histogram.values()) >= LONG_STEPS

@@ -19,7 +19,7 @@ from openclaw.store.runs import RunLost
 from openclaw.store.sessions import ListQuery
 from openclaw.store.store import Accepted, Store
 from tests.conformance.conftest import DRIVERS, open_postgres
-from tests.conformance.making import DONE, NOON, PLAN, RESETS, create, draft_input, note, say, seed, select
+from tests.conformance.making import DONE, NOON, PLAN, RESETS, create, draft_inputs, note, say, seed, select
 
 CALLERS = 8
 STEPS = 25
@@ -54,7 +54,7 @@ class Caller:
         """Accept, and if the session was idle, run the turn to its end."""
         taken = await self._store.accept(
             say(run_id, f"said by {run_id}", to=seed(key.rpartition(":")[2])),
-            RESETS, session_id=f"{run_id}-window", now_ms=NOON, start=PLAN, draft_input=draft_input,
+            RESETS, session_id=f"{run_id}-window", now_ms=NOON, start=PLAN, draft_inputs=draft_inputs,
         )  # fmt: skip
         assert isinstance(taken, Accepted)
         self.known.add(run_id)
@@ -73,12 +73,12 @@ class Caller:
     async def _work(self, _: str, key: str) -> None:
         waiting = await self._store.queued(key)
         admissions = tuple(item.admission for item in waiting[:3])
-        claimed = await self._store.claim(key, admissions, PLAN, draft_input, now_ms=NOON)
+        claimed = await self._store.claim(key, admissions, PLAN, draft_inputs, now_ms=NOON)
         if claimed is not None:
             try:
                 await self._store.step(claimed.run, (note("working", "assistant", "-"),), (), now_ms=NOON)
                 late = tuple(item.admission for item in await self._store.queued(key))
-                await self._store.absorb(claimed.run, late[:1], draft_input, now_ms=NOON)
+                await self._store.absorb(claimed.run, late[:1], draft_inputs, now_ms=NOON)
             finally:
                 await self._finish(claimed.run)
         elif waiting and self._random.random() < 0.3:

@@ -1,13 +1,15 @@
 """Bugs to plant: each breaks one promise of the store, so that a check can be seen to find it.
 
 Applied through a monkeypatch, never left in. `found_by` names the check that must find it: the state machine,
-or the campaign of this kind of fault.
+or the campaign of this kind of fault, on the disk or on the way to a server.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import apsw
@@ -155,7 +157,8 @@ def _bill_twice(patch: pytest.MonkeyPatch) -> None:
 
 def _ignore_version(patch: pytest.MonkeyPatch) -> None:
     """The last writer wins."""
-    careless = sessions.SQL["replace_session"].replace("AND version = $51", "AND $51 > 0")
+    careless, count = re.subn(r"AND version = (\$\d+)", r"AND \1 > 0", sessions.SQL["replace_session"])
+    assert count == 1
     patch.setitem(sessions.SQL, "replace_session", careless)
 
 
@@ -166,6 +169,41 @@ def _undo_one_by_one(patch: pytest.MonkeyPatch) -> None:
         "UPDATE inbox SET state = 'cancelled' WHERE session_key = $1 AND state = 'queued' AND admission < "
         "(SELECT max(admission) FROM inbox) RETURNING run_id",
     )  # fmt: skip
+
+
+def _drop_the_newest(patch: pytest.MonkeyPatch) -> None:
+    """A full queue lets go of those who came last."""
+    careless = inbox.SQL["drop_oldest"].replace("ORDER BY admission", "ORDER BY admission DESC")
+    assert careless != inbox.SQL["drop_oldest"]
+    patch.setitem(inbox.SQL, "drop_oldest", careless)
+
+
+def _undo_to_nothing(patch: pytest.MonkeyPatch) -> None:
+    """An undo counts the transcript, and does not bring back what the window left behind."""
+    patch.setitem(sessions.SQL, "saved_in_window", "SELECT NULL FROM windows WHERE window_no = $1")
+
+
+def _run_commits_again(patch: pytest.MonkeyPatch) -> None:
+    """A commit without an answer counts as one that did not happen."""
+    from openclaw.store import postgres
+
+    def commit(_self: Any, transaction: Any) -> None:
+        transaction.control("COMMIT")
+
+    patch.setattr(postgres._Worker, "_commit", commit)
+
+
+def _believe_in_lost_commits(patch: pytest.MonkeyPatch) -> None:
+    """A commit without an answer counts as one that happened."""
+    from openclaw.store import postgres
+
+    commit = postgres._Worker._commit
+
+    def hopeful(self: Any, transaction: Any) -> None:
+        with suppress(postgres._OutcomeUnknown):
+            commit(self, transaction)
+
+    patch.setattr(postgres._Worker, "_commit", hopeful)
 
 
 PLANTED = {
@@ -183,4 +221,8 @@ PLANTED = {
     "usage is recorded twice": Plant("machine", _bill_twice),
     "the version is not compared": Plant("machine", _ignore_version),
     "a reset forgets to cancel an input": Plant("machine", _undo_one_by_one),
+    "a full queue drops the newest": Plant("machine", _drop_the_newest),
+    "an undo brings nothing back": Plant("machine", _undo_to_nothing),
+    "a commit without an answer is run again": Plant("answer-lost", _run_commits_again),
+    "a commit without an answer is acknowledged": Plant("request-lost", _believe_in_lost_commits),
 }

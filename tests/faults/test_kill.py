@@ -13,7 +13,7 @@ from openclaw.store.failpoints import POINTS
 from tests.faults.killing import kill_at_point, kill_at_random, points_of
 
 SOURCE = Path(failpoints.__file__).parent
-SEED = 1  # a script that comes by every point
+SEED = 8  # a script that comes by every point
 RANDOM_KILLS = 30
 LONG_KILLS = 2000
 
@@ -77,12 +77,12 @@ def test_a_kill_at_every_pass_of_every_point() -> None:
 
 
 def _kill_at_random(count: int, seed: int) -> None:
-    chance, steps, cut_off = random.Random(seed), 0, 0
-    for number in range(count):
+    chance, steps, tries, killed_off = random.Random(seed), 0, 0, 0
+    while killed_off < count:
         killed = kill_at_random(chance)
-        assert (number, killed.problems) == (number, [])
+        assert (tries, killed.problems) == (tries, [])
         assert killed.code in (-9, 0)
-        steps += killed.steps
-        cut_off += killed.code == -9
-    print(f"{cut_off} kills, {steps} acknowledged steps, nothing lost")
-    assert cut_off > count * 0.8
+        steps, tries, killed_off = steps + killed.steps, tries + 1, killed_off + (killed.code == -9)
+        # A process that came to its end before its shot proves nothing; few do.
+        assert killed_off > tries * 0.8 - 5
+    print(f"{killed_off} kills of {tries} processes, {steps} acknowledged steps, nothing lost")

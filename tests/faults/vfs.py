@@ -1,10 +1,9 @@
-"""A disk that fails: a file system layer for SQLite that breaks the Nth changing call, in one of several
-ways.
+"""A disk that fails: a file system layer for SQLite that breaks the Nth call, in one of several ways.
 
-Changing calls are xWrite, xSync and xTruncate, counted together over all files. The layer knows for every
-file what has been synced and what has not, so it can take the power away: everything since the last sync of
-each file is lost, or an arbitrary part of it. Registered as the default of the whole process: for child
-processes.
+Calls are xWrite, xSync and xTruncate, counted together over all files; for a disk that cannot be read they
+are xRead alone. The layer knows for every file what has been synced and what has not, so it can take the
+power away: everything since the last sync of each file is lost, or an arbitrary part of it. Registered as the
+default of the whole process: for child processes.
 """
 
 from __future__ import annotations
@@ -17,8 +16,10 @@ from typing import Any, Literal
 
 import apsw
 
-Mode = Literal["none", "error", "full", "torn", "lost-sync", "power-cut", "read-only"]
-MODES: tuple[Mode, ...] = ("error", "full", "torn", "lost-sync", "power-cut", "read-only")
+Mode = Literal["none", "error", "full", "torn", "lost-sync", "power-cut", "read-only", "unreadable"]
+MODES: tuple[Mode, ...] = ("error", "full", "torn", "lost-sync", "power-cut", "read-only", "unreadable")
+CHANGING = frozenset(("xWrite", "xSync", "xTruncate"))
+READING = frozenset(("xRead",))
 SECTOR = 512
 Change = tuple[int, bytes | None]  # (offset, data), or (size, None) for a truncation
 
@@ -26,8 +27,8 @@ Change = tuple[int, bytes | None]  # (offset, data), or (size, None) for a trunc
 class Shadow:
     """What one file holds for sure, and the changes since its last sync."""
 
-    def __init__(self) -> None:
-        self.synced = bytearray()
+    def __init__(self, content: bytes = b"") -> None:
+        self.synced = bytearray(content)
         self.pending: list[Change] = []
 
     def sync(self) -> None:
@@ -55,6 +56,7 @@ class Disk:
         self.chance = random.Random(f"{mode} {at} {seed}")
         self.keep_nothing = seed == 0
         self.full_until = at + self.chance.randint(1, 30)
+        self.counted = CHANGING
         self.calls = 0
         self.struck: str | None = None
         self.off = False
@@ -63,6 +65,8 @@ class Disk:
 
     def strikes(self, call: str) -> bool:
         """Count a call; True when this is the one that breaks."""
+        if call not in self.counted:
+            return False
         self.calls += 1
         if self.mode == "full":
             hit = call == "xWrite" and self.at <= self.calls <= self.full_until
@@ -110,7 +114,10 @@ class FailingFile(apsw.VFSFile):
         super().__init__(base, name, flags)
         self.disk = disk
         path = name.filename() if isinstance(name, apsw.URIFilename) else str(name)
-        self.shadow = disk.files.setdefault(path, Shadow())
+        if path not in disk.files:
+            # What was there before this disk was watched has long been synced.
+            disk.files[path] = Shadow(Path(path).read_bytes() if Path(path).exists() else b"")
+        self.shadow = disk.files[path]
 
     def xWrite(self, data: Any, offset: int) -> None:
         disk = self.disk
@@ -158,16 +165,24 @@ class FailingFile(apsw.VFSFile):
             super().xWrite(bytes(self.shadow.synced), 0)
 
 
+class UnreadableFile(FailingFile):
+    def xRead(self, amount: int, offset: int) -> bytes:
+        if self.disk.has_power() and self.disk.strikes("xRead"):
+            raise apsw.IOError("the read failed")
+        return super().xRead(amount, offset)
+
+
 class FailingDisk(apsw.VFS):
-    def __init__(self, disk: Disk) -> None:
+    def __init__(self, disk: Disk, of: type[FailingFile]) -> None:
         self.disk = disk
+        self.of = of
         self.base = "unix"
         super().__init__("failing", self.base, makedefault=True)
 
     def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:
         if name is None:
             return apsw.VFSFile(self.base, name, flags)
-        return FailingFile(self.disk, self.base, name, flags)
+        return self.of(self.disk, self.base, name, flags)
 
     def xDelete(self, filename: str, syncdir: bool) -> None:
         if not self.disk.off:
@@ -176,9 +191,10 @@ class FailingDisk(apsw.VFS):
 
 
 @contextmanager
-def failing(disk: Disk) -> Iterator[None]:
-    """Every database that is opened inside the block lies on this disk."""
-    layer = FailingDisk(disk)
+def failing(disk: Disk, reads: bool = False) -> Iterator[None]:
+    """Every database that is opened inside the block lies on this disk; with `reads`, they are counted."""
+    layer = FailingDisk(disk, UnreadableFile if reads else FailingFile)
+    disk.counted = READING if reads else CHANGING
     try:
         yield
     finally:

@@ -11,34 +11,39 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from openclaw.app.offline import database_path, offline_database
-from openclaw.config.load import config_invalid, config_path, load
-from openclaw.config.schema import Config
+from openclaw.app.offline import database_path, is_sqlite, offline_upkeep
+from openclaw.config.load import LoadedConfig, config_invalid, config_path, load
 from openclaw.errors import InvalidRequest, StoreLocked
-from openclaw.store.backup import Manifest, Progress, Restored, create_backup, restore_backup, verify_backup
+from openclaw.store.backup import Restored, restore_backup, verify_backup
+from openclaw.store.manifest import Manifest, Progress
+from openclaw.store.upkeep import NO_FILE
 
 __all__ = ["Manifest", "Restored", "make_backup", "put_back", "verify_backup"]
 
 
 def make_backup(folder: Path, *, env: Mapping[str, str], progress: Progress) -> Manifest:
-    """Back the store of this environment up into a folder. Refuses while a gateway runs."""
-    path = database_path(env)
-    if not path.exists():
-        raise InvalidRequest(f"there is no store to back up: {path} does not exist")
-    return asyncio.run(_make(folder, _config(env), env, progress))
+    """Back the store of this environment up into a folder, without a gateway. Refuses while one runs."""
+    loaded = _load(env)
+    if is_sqlite(loaded.config) and not database_path(env).exists():
+        raise InvalidRequest(f"there is no store to back up: {database_path(env)} does not exist")
+    return asyncio.run(_make(folder, loaded, env, progress))
 
 
-async def _make(folder: Path, config: Config, env: Mapping[str, str], progress: Progress) -> Manifest:
-    async with offline_database(config, env, doing="a backup") as database:
-        return await create_backup(database, folder, now_ms=_now_ms(), progress=progress)
+async def _make(folder: Path, loaded: LoadedConfig, env: Mapping[str, str], progress: Progress) -> Manifest:
+    if not is_sqlite(loaded.config):
+        raise InvalidRequest(NO_FILE)
+    async with offline_upkeep(loaded, env, doing="a backup") as upkeep:
+        return await upkeep.back_up(folder, progress, now_ms=_now_ms())
 
 
 def put_back(folder: Path, *, env: Mapping[str, str], force: bool) -> Restored:
     """Restore a backup into the place that this environment names. Refuses while a gateway runs."""
     path = database_path(env)
-    url = _config(env).store.url
-    if url is not None and not url.startswith("sqlite://"):
-        raise InvalidRequest("store.url names another database; this restores the SQLite store only")
+    if not is_sqlite(_load(env).config):
+        raise InvalidRequest(
+            "store.url names a PostgreSQL database; a backup of a SQLite store cannot be restored into it. "
+            "Restore a dump of pg_dump with pg_restore."
+        )
     try:
         return restore_backup(folder, path, now_ms=_now_ms(), force=force)
     except StoreLocked as refusal:
@@ -50,11 +55,11 @@ def put_back(folder: Path, *, env: Mapping[str, str], force: bool) -> Restored:
         ) from refusal
 
 
-def _config(env: Mapping[str, str]) -> Config:
+def _load(env: Mapping[str, str]) -> LoadedConfig:
     loaded = load(config_path(env), env)
     if loaded.problems:
         raise config_invalid(loaded.problems)
-    return loaded.config
+    return loaded
 
 
 def _now_ms() -> int:

@@ -11,26 +11,28 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal
 
 from msgspec import Struct
 
 from openclaw.app.gateway import DATABASE_NAME
+from openclaw.app.upkeep import ground_of, workspace_of
 from openclaw.config import views
-from openclaw.config.agent_view import agent_ids, default_agent_id
+from openclaw.config.agent_view import default_agent_id
 from openclaw.config.credentials import secrets
 from openclaw.config.load import LoadedConfig, session_store_path, state_dir
 from openclaw.config.schema import Config
-from openclaw.domain import transcript_text
-from openclaw.domain.keys import canonical_key, format_key, looks_like_session_id, split_thread, strip_agent
-from openclaw.errors import InvalidRequest, InvalidSessionKey, SessionNotFound, StoreLocked, Unavailable
+from openclaw.domain.keys import canonical_key, format_key, split_thread
+from openclaw.errors import InvalidRequest, StoreLocked, Unavailable
+from openclaw.store import rendering
 from openclaw.store.database import Database
+from openclaw.store.erasing import REWRITE_BYTES
 from openclaw.store.export import Export
 from openclaw.store.lockfile import OwnerLock
-from openclaw.store.records import Window
+from openclaw.store.purging import Pace
+from openclaw.store.rendering import Format, View
 from openclaw.store.sqlite import SqliteDatabase
+from openclaw.store.upkeep import Upkeep
 
-Format = Literal["jsonl", "markdown", "html"]
 SUFFIXES: dict[Format, str] = {"jsonl": ".jsonl", "markdown": ".md", "html": ".html"}
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}")
 
@@ -46,18 +48,6 @@ def is_sqlite(config: Config) -> bool:
 def shown_place(config: Config, env: Mapping[str, str]) -> str:
     """Where the store is, for people; never the password of a server."""
     return str(database_path(env)) if is_sqlite(config) else "PostgreSQL (store.url)"
-
-
-@asynccontextmanager
-async def offline_database(
-    config: Config, env: Mapping[str, str], *, doing: str, create: bool = False
-) -> AsyncIterator[SqliteDatabase]:
-    """Like `offline_store`, for work on the files of SQLite itself."""
-    if not is_sqlite(config):
-        raise Unavailable(f"store.url: {doing} works on SQLite only")
-    async with offline_store(config, env, doing=doing, create=create) as database:
-        assert isinstance(database, SqliteDatabase)
-        yield database
 
 
 @asynccontextmanager
@@ -100,6 +90,23 @@ async def _open(config: Config, env: Mapping[str, str], create: bool, stack: Asy
     return await SqliteDatabase.open_memory(f"nothing-{id(path)}", readers=1)
 
 
+@asynccontextmanager
+async def offline_upkeep(
+    loaded: LoadedConfig, env: Mapping[str, str], *, doing: str
+) -> AsyncIterator[Upkeep]:
+    """Upkeep of a store that this process owns inside the block. `doing` is for the refusal."""
+    async with offline_store(loaded.config, env, doing=doing) as database:
+        ground = ground_of(lambda: loaded, env, database, shown_place(loaded.config, env))
+        # Nobody else waits, so there is no need to rest.
+        yield Upkeep(database, ground, rewrite_bytes=REWRITE_BYTES, pace=Pace(rest_s=0.0))
+
+
+def meant_key(loaded: LoadedConfig, key: str, agent_id: str | None) -> str:
+    """The session key that a person means. Raises InvalidSessionKey."""
+    owner = agent_id or default_agent_id(loaded.config)
+    return format_key(canonical_key(key, agent_id=owner, settings=views.key_settings(loaded.config)))
+
+
 # -- exporting one session -------------------------------------------------------------------------
 
 
@@ -134,75 +141,39 @@ async def export_session(
     config = loaded.config
     async with offline_store(config, env, doing="an export") as database:
         export = Export(database)
-        window, agent_id = await _find_window(export, request, config)
-        exported = _describe(window, agent_id, request.format, config, env)
+        window, agent_id = await export.find_window(
+            request.key,
+            request.agent_id,
+            default_agent=default_agent_id(config),
+            settings=views.key_settings(config),
+        )
+        exported = describe_export(
+            window.session_key, window.session_id, agent_id, request.format, loaded, env
+        )
         write = open_output(exported)
         known = secrets(config, loaded.referenced_secrets)
-        lines = export.lines(window, cwd=_workspace(config, agent_id, env))
-        async for piece in _rendered(lines, request, exported, known):
+        view = View(request.format, request.redact)
+        cwd = workspace_of(config, agent_id, env)
+        async for piece in rendering.whole(export, window, view, cwd=cwd, secrets=known):
             write(piece)
     return exported
 
 
-async def _find_window(export: Export, request: ExportRequest, config: Config) -> tuple[Window, str]:
-    """The window that is meant; an agent that was named wins over the one in the key (DB-4)."""
-    settings = views.key_settings(config)
-    agent_id = request.agent_id or default_agent_id(config)
-    text = strip_agent(request.key) if request.agent_id is not None else request.key
-    try:
-        key = canonical_key(text, agent_id=agent_id, settings=settings)
-        window = await export.window_of(format_key(key))
-        agent_id = key.agent_id or agent_id
-    except InvalidSessionKey:
-        if not looks_like_session_id(request.key, settings):
-            raise
-        window = None
-    if window is None and looks_like_session_id(request.key, settings):
-        window = await export.window_by_id(request.key.strip())
-    if window is None:
-        raise SessionNotFound(f"no session {request.key[:80]!r}; see what there is with: openclaw sessions")
-    return window, agent_id
-
-
-def _describe(
-    window: Window, agent_id: str, form: Format, config: Config, env: Mapping[str, str]
+def describe_export(
+    session_key: str,
+    session_id: str,
+    agent_id: str,
+    form: Format,
+    loaded: LoadedConfig,
+    env: Mapping[str, str],
 ) -> Exported:
-    thread = split_thread(window.session_key)
+    """What an export is of, and the file that `--save` writes."""
+    thread = split_thread(session_key)
     topic = f"-topic-{thread.thread_id}" if thread.thread_kind == "topic" else ""
-    name = window.session_id if window.session_id.endswith(topic) else window.session_id + topic
-    folder = session_store_path(config, agent_id, env).parent
+    name = session_id if session_id.endswith(topic) else session_id + topic
+    folder = session_store_path(loaded.config, agent_id, env).parent
     path = folder / (name + SUFFIXES[form]) if _SAFE_NAME.fullmatch(name) else None
-    return Exported(window.session_key, window.session_id, agent_id, path)
-
-
-def _workspace(config: Config, agent_id: str, env: Mapping[str, str]) -> str:
-    known = agent_id in agent_ids(config)
-    return str(views.agent(config, agent_id, env).workspace if known else state_dir(env))
-
-
-async def _rendered(
-    lines: AsyncIterator[bytes], request: ExportRequest, exported: Exported, known: frozenset[str]
-) -> AsyncIterator[bytes]:
-    if request.format == "jsonl" and not request.redact:
-        async for piece in lines:
-            yield piece
-        return
-    names = (exported.session_key, exported.session_id)
-    if request.format == "markdown":
-        yield transcript_text.markdown_head(*names).encode()
-    elif request.format == "html":
-        yield transcript_text.html_head(*names).encode()
-    async for piece in lines:
-        for record in transcript_text.objects_of(piece):
-            yield _render_record(transcript_text.redacted(record, known), request.format)
-    if request.format == "html":
-        yield transcript_text.HTML_END.encode()
-
-
-def _render_record(record: dict[str, Any], form: Format) -> bytes:
-    if form == "jsonl":
-        return transcript_text.line_of(record)
-    return (transcript_text.markdown_of if form == "markdown" else transcript_text.html_of)(record).encode()
+    return Exported(session_key, session_id, agent_id, path)
 
 
 def require_place(exported: Exported) -> Path:

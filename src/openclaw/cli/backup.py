@@ -1,23 +1,23 @@
-"""`openclaw backup`: make a backup, check one, put one back. Works while no gateway runs."""
+"""`openclaw backup`: make a backup, check one, put one back (DB-20)."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from openclaw.cli.options import json_option
+from openclaw.cli.asking import ask_or_own, long_timeout_option, progress_bar, waiting
+from openclaw.cli.client import GatewayClient
+from openclaw.cli.options import gateway_options, json_option
+from openclaw.cli.place import Flags
 from openclaw.cli.render import print_json, print_labels, say
-from openclaw.cli.text import printable
+from openclaw.cli.text import counted, printable
 
 if TYPE_CHECKING:
-    from openclaw.app.backups import Manifest
-    from openclaw.store.backup import Progress
+    from openclaw.store.manifest import Manifest
 
 Json = dict[str, Any]
 _FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -27,7 +27,8 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 def backup() -> None:
     """Make a backup of the store, check one, put one back.
 
-    The gateway must be stopped: it owns the store while it runs.
+    A backup is made by the gateway that runs, while people write, or here when none runs. Putting one
+    back needs the gateway stopped. A PostgreSQL store is backed up with pg_dump.
 
     \b
     Examples:
@@ -41,19 +42,38 @@ def backup() -> None:
 @click.option(
     "--output", required=True, type=_FOLDER, metavar="DIR", help="The folder to make; it must not exist yet."
 )
+@gateway_options
+@long_timeout_option
 @json_option
-def create(output: Path, as_json: bool) -> None:
+def create(output: Path, flags: Flags, timeout_s: float, as_json: bool) -> None:
     """Copy the store into a new folder and check the copy.
 
-    \b
-    Example:
-      openclaw backup create --output ~/backups/monday
-    """
-    from openclaw.app.backups import make_backup
+    Everything that was acknowledged before the time it states is in it. The folder is one of the machine
+    that the gateway runs on.
 
-    with _progress_bar("Copying") as progress:
-        manifest = make_backup(output.absolute(), env=os.environ, progress=progress)
-    _report("backup", output, manifest, as_json)
+    \b
+    Examples:
+      openclaw backup create --output ~/backups/monday
+      openclaw backup create --output /srv/backups/monday --url ws://10.0.0.5:18789 --token TOKEN
+    """
+    folder = output.absolute()
+
+    def ask(client: GatewayClient) -> Manifest:
+        import msgspec
+
+        from openclaw.store.manifest import Manifest
+
+        with waiting("Copying"):
+            answer = client.call("backup.create", {"output": str(folder)}, timeout_s)
+        return msgspec.convert(answer["manifest"], Manifest)
+
+    def own() -> Manifest:
+        from openclaw.app.backups import make_backup
+
+        with progress_bar("Copying") as progress:
+            return make_backup(folder, env=os.environ, progress=progress)
+
+    _report("backup", output, ask_or_own(flags, ask, own), as_json)
 
 
 @backup.command()
@@ -102,9 +122,10 @@ def _report(word: str, folder: Path, manifest: Manifest, as_json: bool, more: Js
         return
     made = datetime.fromtimestamp(manifest.created_at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     say(f"{word.capitalize()}: {printable(str(folder))}")
+    rows = manifest.rows
     lines = [
         ("made", made),
-        ("holds", f"{manifest.rows.get('sessions', 0)} sessions, {manifest.rows.get('entries', 0)} entries"),
+        ("holds", f"{counted(rows.get('sessions', 0), 'session')}, {rows.get('entries', 0)} entries"),
         ("up to input", str(manifest.last_admission)),
         ("size", f"{manifest.size / 1e6:.1f} MB"),
         ("sha256", manifest.sha256),
@@ -112,19 +133,3 @@ def _report(word: str, folder: Path, manifest: Manifest, as_json: bool, more: Js
     labels = {"database": "store", "kept": "the old one"}
     lines += [(labels[name], printable(str(value))) for name, value in (more or {}).items() if value]
     print_labels(lines)
-
-
-@contextmanager
-def _progress_bar(title: str) -> Iterator[Progress]:
-    """A bar on the terminal's stderr; where that is no terminal, nothing."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda _done, _total: None
-        return
-    from rich.progress import Progress as Bar
-
-    with Bar(console=console, transient=True) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -24,6 +24,8 @@ COMMANDS: Final = {
     "status": "openclaw.cli.status:status",
     "health": "openclaw.cli.health:health",
     "config": "openclaw.cli.config:config",
+    "models": "openclaw.cli.models:models",
+    "onboard": "openclaw.cli.onboard:onboard",
     "backup": "openclaw.cli.backup:backup",
     "doctor": "openclaw.cli.doctor:doctor",
 }

@@ -21,7 +21,11 @@ TABLE_LIMIT = 100
 
 @click.group(
     cls=LazyGroup,
-    table={"export": "openclaw.cli.sessions_export:export"},
+    table={
+        "export": "openclaw.cli.sessions_export:export",
+        "cleanup": "openclaw.cli.sessions_cleanup:cleanup",
+        "erase": "openclaw.cli.sessions_erase:erase",
+    },
     invoke_without_command=True,
 )
 @click.option("--active", metavar="MINUTES", help="Only sessions that changed in the last MINUTES.")
@@ -56,6 +60,7 @@ def sessions(
       openclaw sessions --active 60 --agent main
       openclaw sessions --json | jq '.sessions[].key'
       openclaw sessions export main
+      openclaw sessions cleanup --dry-run
     """
     if ctx.invoked_subcommand is not None:
         return

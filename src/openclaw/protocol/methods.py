@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from openclaw.errors import InvalidRequest
-from openclaw.protocol import params, results
+from openclaw.protocol import params, params_tools, params_upkeep, results, results_tools, results_upkeep
 from openclaw.protocol.connect import OPERATOR, ClosedObject, Role
 from openclaw.protocol.errors import clip
 from openclaw.protocol.frames import Request
@@ -76,6 +76,13 @@ METHODS: Final[Mapping[str, MethodSpec]] = {
     "sessions.resolve": MethodSpec(params.SessionsResolveParams, results.SessionResolved, READ),
     "sessions.create": MethodSpec(params.SessionsCreateParams, results.SessionCreated, WRITE),
     "sessions.patch": _PATCH,
+    # The whole store, or the whole of a transcript with what is hidden: for the owner.
+    "sessions.cleanup": MethodSpec(
+        params_upkeep.SessionsCleanupParams, results_upkeep.SessionsCleanup, ADMIN
+    ),
+    "sessions.erase": MethodSpec(params_upkeep.SessionsEraseParams, results_upkeep.SessionsErased, ADMIN),
+    "sessions.export": MethodSpec(params_upkeep.SessionsExportParams, results_upkeep.SessionsExported, ADMIN),
+    "backup.create": MethodSpec(params_upkeep.BackupCreateParams, results_upkeep.BackupCreated, ADMIN),
     "chat.history": MethodSpec(params.ChatHistoryParams, results.ChatHistory, READ),
     "chat.send": MethodSpec(params.ChatSendParams, results.ChatSent, WRITE),
     "chat.abort": MethodSpec(params.ChatAbortParams, results.ChatAborted, WRITE),
@@ -83,6 +90,9 @@ METHODS: Final[Mapping[str, MethodSpec]] = {
     "chat.inject": MethodSpec(params.ChatInjectParams, results.ChatInjected, ADMIN),
     "agent": _AGENT,
     "agent.wait": MethodSpec(params.AgentWaitParams, results.AgentWaited, READ),
+    "tools.catalog": MethodSpec(params_tools.ToolsCatalogParams, results_tools.ToolsCatalog, READ),
+    "tools.effective": MethodSpec(params_tools.ToolsEffectiveParams, results_tools.ToolsEffective, READ),
+    "tools.invoke": MethodSpec(params_tools.ToolsInvokeParams, results_tools.ToolsInvoked, WRITE),
 }
 
 

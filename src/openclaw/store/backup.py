@@ -15,8 +15,8 @@ import contextlib
 import hashlib
 import os
 import shutil
+import threading
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -26,8 +26,9 @@ import msgspec
 from msgspec import Struct
 
 from openclaw import __version__
-from openclaw.errors import InvalidRequest, StoreCorrupt, StoreTooNew
+from openclaw.errors import InvalidRequest, StoreCorrupt, StoreTooNew, Unavailable
 from openclaw.store.lockfile import OwnerLock
+from openclaw.store.manifest import Manifest, Progress
 from openclaw.store.sqlite import SqliteDatabase
 from openclaw.store.sqlite_calls import SqliteTransaction
 from openclaw.store.sqlite_file import (
@@ -46,22 +47,6 @@ STEP_REST_S = 0.001
 _TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
 _INDEX = ("search", "search_data", "search_idx", "search_config", "search_docsize", "search_content")
 _HOLDS_SOMETHING = ("sessions", "windows", "inbox", "usage", "jobs", "devices")
-
-Progress = Callable[[int, int], None]
-
-
-class Manifest(Struct, frozen=True, rename="camel", forbid_unknown_fields=False):
-    """What a backup holds. The point it stands for: every input up to `last_admission`, no later one."""
-
-    format: int
-    schema_version: int
-    openclaw: str
-    created_at: int
-    last_admission: int
-    last_entry_no: int
-    rows: dict[str, int]
-    size: int
-    sha256: str
 
 
 class Restored(Struct, frozen=True, rename="camel"):
@@ -85,11 +70,19 @@ async def create_backup(
     """Copy an open database into a new folder and verify the copy. Callers go on writing meanwhile.
 
     The folder appears complete or not at all. `progress` is called from a thread with pages done and all.
+    Cancelling ends the copy at its next step and leaves nothing.
     """
-    return await asyncio.to_thread(_create, database.name, folder, now_ms, progress)
+    given_up = threading.Event()
+    try:
+        return await asyncio.to_thread(_create, database.name, folder, now_ms, progress, given_up)
+    except asyncio.CancelledError:
+        given_up.set()
+        raise
 
 
-def _create(source: str, folder: Path, now_ms: int, progress: Progress) -> Manifest:
+def _create(
+    source: str, folder: Path, now_ms: int, progress: Progress, given_up: threading.Event
+) -> Manifest:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidRequest(f"{folder} is not empty; name a folder that does not exist yet")
     partial = folder.with_name(f".{folder.name}.partial-{os.getpid()}")
@@ -98,7 +91,7 @@ def _create(source: str, folder: Path, now_ms: int, progress: Progress) -> Manif
     try:
         copy = partial / DATABASE_NAME
         os.close(os.open(copy, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        _copy(source, copy, progress)
+        _copy(source, copy, progress, given_up)
         manifest = _describe(copy, now_ms)
         _write_synced(partial / MANIFEST_NAME, msgspec.json.format(msgspec.json.encode(manifest), indent=2))
         verify_backup(partial)
@@ -111,7 +104,7 @@ def _create(source: str, folder: Path, now_ms: int, progress: Progress) -> Manif
     return manifest
 
 
-def _copy(source: str, copy: Path, progress: Progress) -> None:
+def _copy(source: str, copy: Path, progress: Progress, given_up: threading.Event) -> None:
     with translated(str(copy)), contextlib.ExitStack() as open_ones:
         reader = connect_reader(source)
         open_ones.callback(reader.close)
@@ -121,6 +114,8 @@ def _copy(source: str, copy: Path, progress: Progress) -> None:
         reader.execute("BEGIN; SELECT count(*) FROM meta").fetchall()
         with target.backup("main", reader, "main") as copying:
             while not copying.done:
+                if given_up.is_set():
+                    raise Unavailable("the backup was given up; nothing of it is left")
                 copying.step(STEP_PAGES)
                 progress(copying.page_count - copying.remaining, copying.page_count)
                 time.sleep(STEP_REST_S)

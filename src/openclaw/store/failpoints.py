@@ -23,6 +23,7 @@ POINTS = (
     "accept.done",
     "inbox.consumed",
     "inbox.cancelled",
+    "inbox.dropped",
     # runs
     "claim.run_begun",
     "claim.done",

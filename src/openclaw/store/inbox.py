@@ -8,19 +8,25 @@ cancelled. Nothing else (PITFALLS C2).
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import Literal
 from zoneinfo import ZoneInfo
 
 import msgspec
 from msgspec import Struct
 
-from openclaw.domain import lifecycle
+from openclaw.domain import lifecycle, queueing
+from openclaw.domain.entry import SessionEntry
 from openclaw.domain.origin import DmScope, InboundContext, apply_inbound
 from openclaw.domain.policy import SendPolicy, decide_send, send_facts
+from openclaw.domain.queueing import QueueConfig
+from openclaw.domain.resets import StartEmpty
+from openclaw.domain.transcript import TextBlock
 from openclaw.errors import IdempotencyConflict, Overloaded, SendDenied
-from openclaw.store import conversations, failpoints, sessions, transcript
+from openclaw.store import conversations, failpoints, forking, sessions, transcript
 from openclaw.store.conversations import ConversationRef
 from openclaw.store.database import Row, Transaction
+from openclaw.store.forking import Forked
 from openclaw.store.records import QueuedInput, SessionRow, SessionSeed, UserInput
 from openclaw.store.sessions import Rotation, RotationReason
 from openclaw.store.statements import load_statements
@@ -30,6 +36,7 @@ MAX_QUEUED = 1000  # per session; past it the sender is told, nothing is dropped
 
 encode_input = msgspec.json.Encoder().encode
 _decode_input = msgspec.json.Decoder(UserInput).decode
+_SAID_NOTHING = UserInput("", 0)
 
 
 class ExternalId(Struct, frozen=True):
@@ -63,6 +70,11 @@ class NewInput(Struct, frozen=True):
     reset: Literal["new", "reset"] | None = None
     send_policy: SendPolicy | None = None
     inbound: Inbound | None = None
+    # The session that the thread of this input hangs on: its first turn goes on from there (LIFE-23).
+    fork_from: str | None = None
+    queue: QueueConfig | None = None
+    # A choice that comes with the input, such as the model named after `/new` (LIFE-15).
+    edit: Callable[[SessionEntry], SessionEntry] | None = None
 
 
 class ResetRulesAt(Struct, frozen=True):
@@ -80,6 +92,8 @@ class Admission(Struct, frozen=True):
     admission: int
     created: bool = False
     rotation: Rotation | None = None
+    dropped: tuple[str, ...] = ()
+    fork: Forked | StartEmpty | None = None
 
 
 class Known(Struct, frozen=True):
@@ -122,32 +136,97 @@ def accept(
             cancel(tx, row.session_key)
         if reason is not None:
             row, rotation = sessions.rotate(tx, row, session_id, reason, now_ms)
-    if count_queued(tx, row.session_key) >= MAX_QUEUED:
-        raise Overloaded(f"{MAX_QUEUED} inputs already wait in {row.session_key}; nothing was stored")
-    failpoints.reach("accept.session_found")
+    fork = None if new.fork_from is None else forking.fork_thread(tx, new.fork_from, row, now_ms)
+    if isinstance(fork, Forked):
+        row = fork.session
     human = lifecycle.counts_as_interaction(new.source)
+    dropped = _make_room(tx, row, new.queue if human else None)
+    failpoints.reach("accept.session_found")
+    if new.edit is not None:
+        row = sessions.modify(tx, row, new.edit, now_ms)
+    if dropped:
+        new = msgspec.structs.replace(new, body=msgspec.structs.replace(new.body, dropped=_lines_of(dropped)))
+    admission = _insert(tx, new, mark, now_ms)
+    failpoints.reach("accept.input_kept")
+    row = _describe(tx, row, new.inbound, now_ms) or transcript.touch(tx, row, human, now_ms)
+    failpoints.reach("accept.done")
+    handles = tuple(item.run_id for item in dropped)
+    return Admission(row, new.run_id, admission, created, rotation, handles, fork)
+
+
+def enqueue(tx: Transaction, new: NewInput, now_ms: int) -> None:
+    """Queue an input that the gateway itself makes for a session that exists, once per run id.
+
+    It obeys no send policy, no reset and no cap: what one session owes another is never dropped.
+    """
+    if tx.row(SQL["by_run_id"], (new.run_id,)) is None:
+        _insert(tx, new, fingerprint(new), now_ms)
+
+
+def _insert(tx: Transaction, new: NewInput, mark: str, now_ms: int) -> int:
     external = new.external
     inserted = tx.row(
         SQL["insert_input"],
         (
-            new.run_id, row.session_key, mark, new.source, new.principal, int(human),
+            new.run_id, new.seed.session_key, mark, new.source, new.principal,
+            int(lifecycle.counts_as_interaction(new.source)),
             external.channel if external else None, external.account_id if external else None,
             external.peer_id if external else None, external.message_id if external else None,
             encode_input(new.body), "queued", None, now_ms, new.expires_at,
         ),
     )  # fmt: skip
     assert inserted is not None
-    failpoints.reach("accept.input_kept")
-    if not _describe(tx, row, new.inbound, now_ms):
-        transcript.touch(tx, row, human, now_ms)
-    failpoints.reach("accept.done")
-    return Admission(row, new.run_id, inserted[0], created, rotation)
+    return int(inserted[0])
 
 
-def _describe(tx: Transaction, row: SessionRow, inbound: Inbound | None, now_ms: int) -> bool:
-    """Keep origin, route and place of an input. False when that changes nothing about the entry."""
+def _make_room(tx: Transaction, row: SessionRow, queue: QueueConfig | None) -> tuple[QueuedInput, ...]:
+    """What leaves the queue for a new input when the cap is reached (QUE-3). Refused when nothing may."""
+    waiting = count_queued(tx, row.session_key)
+    if waiting >= MAX_QUEUED:
+        raise Overloaded(f"{MAX_QUEUED} inputs already wait in {row.session_key}; nothing was stored")
+    if queue is None or waiting == 0:
+        return ()
+    settings = queueing.resolve_queue(
+        queue, channel=row.entry.channel, stored=queueing.stored_overrides(row.entry)
+    )
+    decided = queueing.decide_arrival(
+        settings, run_active=row.entry.status == "running", queued_count=waiting
+    )
+    if isinstance(decided, queueing.Reject):
+        raise Overloaded(decided.reason)
+    if not isinstance(decided, queueing.DropOldest):
+        return ()
+    rows = tx.rows(SQL["drop_oldest"], (row.session_key, decided.count))
+    failpoints.reach("inbox.dropped")
+    gone = sorted((_input(found) for found in rows), key=lambda item: item.admission)
+    if decided.summarize:
+        return tuple(gone)
+    # Dropped without a summary: nothing of them goes on, not even what they carried.
+    return tuple(msgspec.structs.replace(item, body=_SAID_NOTHING) for item in gone)
+
+
+def _lines_of(dropped: tuple[QueuedInput, ...]) -> tuple[str, ...]:
+    """The dropped texts, oldest first, each behind what it carried itself; bounded."""
+    lines = [
+        line
+        for item in dropped
+        if item.body is not _SAID_NOTHING
+        for line in (*item.body.dropped, _text_of(item))
+    ]
+    return tuple(queueing.dropped_line(line) for line in lines[-queueing.DROPPED_MAX_LINES :])
+
+
+def _text_of(item: QueuedInput) -> str:
+    content = item.body.content
+    if isinstance(content, str):
+        return content
+    return " ".join(block.text for block in content if isinstance(block, TextBlock))
+
+
+def _describe(tx: Transaction, row: SessionRow, inbound: Inbound | None, now_ms: int) -> SessionRow | None:
+    """Keep origin, route and place of an input. None when that changes nothing about the entry."""
     if inbound is None:
-        return False
+        return None
     if inbound.place is not None:
         conversations.link(tx, row.session_key, inbound.place, now_ms)
     entry = apply_inbound(
@@ -161,9 +240,8 @@ def _describe(tx: Transaction, row: SessionRow, inbound: Inbound | None, now_ms:
         row.entry, updated_at=entry.updated_at, last_interaction_at=entry.last_interaction_at
     )
     if entry == settled:
-        return False
-    sessions.change(tx, row, entry, now_ms=now_ms)
-    return True
+        return None
+    return sessions.change(tx, row, entry, now_ms=now_ms)
 
 
 def _check_send(new: NewInput, row: SessionRow | None) -> None:
@@ -208,6 +286,12 @@ def known(tx: Transaction, run_id: str) -> Known | None:
     """What became of an input."""
     found = tx.row(SQL["by_run_id"], (run_id,))
     return None if found is None else Known(found[0], found[1], found[3], found[4])
+
+
+def get(tx: Transaction, run_id: str) -> QueuedInput | None:
+    """An input by its handle, whatever became of it."""
+    found = tx.row(SQL["get"], (run_id,))
+    return None if found is None else _input(found)
 
 
 def waiting_run_id(tx: Transaction, session_key: str, admission: int) -> str | None:

@@ -12,7 +12,24 @@ import fcntl
 import os
 from pathlib import Path
 
-from openclaw.errors import StoreLocked, StoreReadOnly
+from openclaw.errors import StoreBusy, StoreError, StoreFull, StoreLocked, StoreReadOnly
+
+
+def unusable(directory: Path, error: OSError) -> StoreError:
+    """One of our errors, with the way out, for a state directory in which no file can be opened."""
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return StoreBusy(
+            f"too many files are open to use the state directory {directory}. "
+            "Close other programs or raise the limit (ulimit -n), and try again.",
+            path=str(directory),
+        )
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreFull(f"the disk is full: nothing could be created in {directory}. Free some space.")
+    return StoreReadOnly(
+        f"cannot write to the state directory {directory}: {error.strerror}. "
+        "Make it writable or set OPENCLAW_STATE_DIR.",
+        path=str(directory),
+    )
 
 
 class OwnerLock:
@@ -27,11 +44,7 @@ class OwnerLock:
         try:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise StoreReadOnly(
-                f"cannot write to the state directory {self.path.parent}: {error.strerror}. "
-                "Make it writable or set OPENCLAW_STATE_DIR.",
-                path=str(self.path.parent),
-            ) from error
+            raise unusable(self.path.parent, error) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -17,38 +17,46 @@ from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Literal
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from openclaw.config.views import Retention
-from openclaw.errors import InvalidRequest
-from openclaw.store import purging, sessions
+from openclaw.store import archiving, removals
+from openclaw.store.archiving import Archives
 from openclaw.store.database import Database, Transaction
+from openclaw.store.discarding import Discarding
 from openclaw.store.purging import Pace, Purged
-from openclaw.store.records import SessionRow, session_from_columns, session_to_columns
+from openclaw.store.records import SessionRow
+from openclaw.store.removals import RemovalRow
 from openclaw.store.retention import (
     PAGE_ROWS,
     SQL,
-    START,
     Examined,
     Leg,
-    Place,
     Question,
     cap_excess,
-    deleted_windows,
     examine,
-    place_of,
 )
 
 UNDO_MS = 24 * 3600 * 1000
 EXAMPLES = 20
+DISK_PART = 50
 
 
 class Planned(Struct, frozen=True):
     session_key: str
     action: Literal["archive", "delete"]
     reason: str
+
+
+class AgentPlan(Struct, frozen=True):
+    """One agent's part: sessions in its lists before, how many age and cap take, and how many leave them."""
+
+    agent_id: str
+    before: int
+    pruned: int = 0
+    capped: int = 0
+    leaving: int = 0
 
 
 class MaintenancePlan(Struct, frozen=True):
@@ -64,6 +72,7 @@ class MaintenancePlan(Struct, frozen=True):
     over_budget: bool = False
     legs: tuple[Leg, ...] = ()
     in_use: str | None = None
+    agents: tuple[AgentPlan, ...] = ()
 
 
 class SliceDone(Struct, frozen=True):
@@ -75,27 +84,16 @@ class SliceDone(Struct, frozen=True):
 
 
 class MaintenanceReport(Struct, frozen=True):
+    """What was done. `dropped` archive files were too old or too much."""
+
     plan: MaintenancePlan
     archived: int = 0
     deleted: int = 0
     purged: Purged = Purged()
+    dropped: int = 0
 
     def plus(self, done: SliceDone) -> MaintenanceReport:
         return replace(self, archived=self.archived + done.archived, deleted=self.deleted + done.deleted)
-
-
-class RemovalRow(Struct, frozen=True):
-    """The audit row of one removal."""
-
-    removal_no: int
-    session_key: str
-    session_id: str
-    agent_id: str
-    kind: str
-    state: str
-    reason: str
-    at: int
-    undo_until: int | None
 
 
 class Maintenance:
@@ -109,26 +107,35 @@ class Maintenance:
         pace: Pace | None = None,
         undo_ms: int = UNDO_MS,
         used_bytes: Callable[[Transaction], int] | None = None,
+        archives: Archives | None = None,
     ) -> None:
         self._database = database
         self._limits = limits
         self._pace = pace or Pace()
         self._undo_ms = undo_ms
         self._used_bytes = used_bytes
+        self._discarding = Discarding(database, limits, self._pace, archives)
 
     # -- preview -------------------------------------------------------------------------------
 
-    async def plan(self, *, now_ms: int, in_use: str | None = None) -> MaintenancePlan:
-        """What is due now. Reads only, a page at a time. `in_use` is the one session never touched."""
+    async def plan(
+        self, *, now_ms: int, in_use: str | None = None, agent_id: str | None = None
+    ) -> MaintenancePlan:
+        """What is due now. Reads only, a page at a time. `in_use` is the one session never touched.
+
+        With `agent_id`, only of that agent; what was deleted before is then left alone.
+        """
         ask = Question(self._limits, now_ms, in_use)
         taken: list[Examined] = []
         legs: list[Leg] = []
-        for agent_id, count in await self._database.read(lambda tx: tx.rows(SQL["agents"])):
-            aged = [seen async for seen in self._walk(Leg("age", agent_id), ask)]
-            left = count - sum(1 for seen in aged if not seen.archived)
-            cap = Leg("cap", agent_id, cap_excess(left, self._limits.max_entries))
+        agents: list[AgentPlan] = []
+        for name, count in await self._agents(agent_id):
+            aged = [seen async for seen in self._walk(Leg("age", name), ask)]
+            leaving = sum(1 for seen in aged if not seen.archived)
+            cap = Leg("cap", name, cap_excess(count - leaving, self._limits.max_entries))
             excess = [seen async for seen in self._walk(cap, ask)]
-            legs += [leg for leg, found in ((Leg("age", agent_id), aged), (cap, excess)) if found]
+            legs += [leg for leg, found in ((Leg("age", name), aged), (cap, excess)) if found]
+            agents.append(AgentPlan(name, count, len(aged), len(excess), leaving + len(excess)))
             taken += aged + excess
         used = await self._used()
         actions = Counter(seen.action for seen in taken)
@@ -136,7 +143,7 @@ class Maintenance:
             mode=self._limits.mode,
             archive=actions["archive"],
             delete=actions["delete"],
-            purge=await self._count_due(ask),
+            purge=await self._discarding.count_due(ask) if agent_id is None else 0,
             reasons=dict(Counter(str(seen.reason) for seen in taken)),
             examples=tuple(
                 Planned(seen.session_key, seen.action, str(seen.reason)) for seen in taken[:EXAMPLES]
@@ -145,7 +152,17 @@ class Maintenance:
             over_budget=_over(used, self._limits.max_disk_bytes),
             legs=tuple(legs),
             in_use=in_use,
+            agents=tuple(agents),
         )
+
+    async def _agents(self, agent_id: str | None = None) -> list[tuple[str, int]]:
+        """The agents that have sessions, or had some, and how many are in their lists."""
+        rows = await self._database.read(lambda tx: tx.rows(SQL["agents"]))
+        return [(name, int(count)) for name, count in rows if agent_id in (None, name)]
+
+    async def counts(self) -> dict[str, int]:
+        """How many sessions are in the lists of each agent."""
+        return dict(await self._agents())
 
     async def _walk(self, leg: Leg, ask: Question) -> AsyncIterator[Examined]:
         """The sessions that a leg takes, while it may take any."""
@@ -158,27 +175,34 @@ class Maintenance:
             if len(page) < PAGE_ROWS:
                 return
 
-    async def _count_due(self, ask: Question) -> int:
-        counted, after = 0, START
-        while True:
-            page = await self._database.read(partial(deleted_windows, after=after, ask=ask))
-            counted += sum(window.due for window in page)
-            if len(page) < PAGE_ROWS:
-                return counted
-            after = place_of(page[-1])
-
     # -- enforcement ---------------------------------------------------------------------------
 
-    async def run(self, *, now_ms: int, in_use: str | None = None) -> MaintenanceReport:
-        """Do all that is due, slice by slice, people's work first. In mode `warn`: only report."""
-        plan = await self.plan(now_ms=now_ms, in_use=in_use)
+    async def run(
+        self,
+        *,
+        now_ms: int,
+        in_use: str | None = None,
+        agent_id: str | None = None,
+        enforce: bool = False,
+    ) -> MaintenanceReport:
+        """Do all that is due, slice by slice, people's work first.
+
+        In mode `warn` it only reports, unless `enforce` is asked for.
+        """
+        plan = await self.plan(now_ms=now_ms, in_use=in_use, agent_id=agent_id)
         report, legs = MaintenanceReport(plan), plan.legs
-        if plan.mode == "warn":
+        if plan.mode == "warn" and not enforce:
             return report
         while legs:
             done = await self.run_slice(legs, now_ms=now_ms, in_use=in_use)
             report, legs = report.plus(done), done.legs
-        report = replace(report, purged=await self.purge(now_ms=now_ms))
+        if agent_id is not None:
+            return report
+        report = replace(
+            report,
+            purged=await self.purge(now_ms=now_ms),
+            dropped=await self._discarding.drop_old_archives(now_ms=now_ms),
+        )
         if _over(await self._used(), self._limits.max_disk_bytes):
             report = await self._make_room(report, now_ms, in_use)
         return report
@@ -206,10 +230,10 @@ class Maintenance:
                     ended = False
                     break
                 if seen.action == "archive":
-                    _archive(tx, seen, ask.now_ms)
+                    removals.archive(tx, seen, ask.now_ms)
                     archived[seen.agent_id, seen.kind] += 1
                 else:
-                    _delete(tx, seen, ask.now_ms, ask.now_ms + self._undo_ms)
+                    removals.delete(tx, seen, ask.now_ms, ask.now_ms + self._undo_ms)
                     deleted += 1
             leg = leg.past(seen)
         for (agent_id, kind), number in archived.items():
@@ -220,115 +244,69 @@ class Maintenance:
     # -- purging -------------------------------------------------------------------------------
 
     async def purge(self, *, now_ms: int, undo_ends: bool = False) -> Purged:
-        """Remove for good what was deleted and can no longer be taken back."""
-        ask, after = Question(self._limits, now_ms, undo_ends=undo_ends), START
-        while True:
-            page = await self._database.read(partial(deleted_windows, after=after, ask=ask))
-            if any(window.due for window in page):
-                unit = partial(_give_up, after=after, ask=ask, pace=self._pace)
-                if not await self._pace.slice(self._database, unit):
-                    continue
-            if len(page) < PAGE_ROWS:
-                return await purging.purge_marked(self._database, now_ms=now_ms, pace=self._pace)
-            after = place_of(page[-1])
+        """Remove for good what was deleted and can no longer be taken back, after archiving it (DB-17)."""
+        return await self._discarding.purge(now_ms=now_ms, undo_ends=undo_ends)
 
     async def _make_room(
         self, report: MaintenanceReport, now_ms: int, in_use: str | None
     ) -> MaintenanceReport:
-        """Past the disk budget: what is deleted goes first, then the oldest that machines made (MAINT-2)."""
-        goal = self._limits.high_water_bytes or self._limits.max_disk_bytes
-        agents = await self._database.read(lambda tx: tx.rows(SQL["agents"]))
-        legs = tuple(Leg("disk", agent_id) for agent_id, _ in agents)
-        while True:
+        """Past the disk budget: archives go first, then what is deleted, then what machines made."""
+        goal = self._limits.high_water_bytes or self._limits.max_disk_bytes or 0
+        report = await self._make_room_in_archives(report, goal, now_ms)
+        while _over(await self._used(), goal):
             purged = await self.purge(now_ms=now_ms, undo_ends=True)
             report = replace(report, purged=report.purged.plus(purged))
-            if not legs or not _over(await self._used(), goal):
-                return report
-            done = await self.run_slice(legs, now_ms=now_ms, in_use=in_use)
-            report, legs = report.plus(done), done.legs
+            report = await self._make_room_in_archives(report, goal, now_ms)
+            oldest = await self._oldest_part(Question(self._limits, now_ms, in_use))
+            if oldest is None or not _over(await self._used(), goal):
+                break
+            done = await self.run_slice((oldest,), now_ms=now_ms, in_use=in_use)
+            report = report.plus(done)
+            if not done.deleted:
+                break  # what was due is in use again
+        return report
+
+    async def _make_room_in_archives(
+        self, report: MaintenanceReport, goal: int, now_ms: int
+    ) -> MaintenanceReport:
+        need = (await self._used() or 0) - goal
+        dropped = await self._discarding.drop_oldest_archives(need, now_ms=now_ms)
+        return replace(report, dropped=report.dropped + dropped)
+
+    async def _oldest_part(self, ask: Question) -> Leg | None:
+        """The oldest sessions that may go for want of space, all of one agent; None when there are none.
+
+        It ends where another agent has an older one, so that space is made from the far end.
+        """
+        ages: dict[str, list[int]] = {}
+        for agent_id, _ in await self._agents():
+            async for seen in self._walk(Leg("disk", agent_id), ask):
+                ages.setdefault(agent_id, []).append(seen.updated_at)
+                if len(ages[agent_id]) == DISK_PART:
+                    break
+        if not ages:
+            return None
+        first, *others = sorted(ages, key=lambda agent_id: ages[agent_id][0])
+        bound = ages[others[0]][0] if others else ages[first][-1]
+        return Leg("disk", first, max(1, sum(age <= bound for age in ages[first])))
 
     async def _used(self) -> int | None:
-        return None if self._used_bytes is None else await self._database.read(self._used_bytes)
+        """Bytes of the database and of the archive files."""
+        measure = self._used_bytes
+        if measure is None:
+            return None
+        return await self._database.read(lambda tx: measure(tx) + archiving.total_size(tx))
 
     # -- taking back ---------------------------------------------------------------------------
 
     async def restore(self, session_key: str, *, now_ms: int) -> SessionRow:
         """Take a deletion by maintenance back, transcript and all, while its undo window lasts."""
-        return await self._database.write(lambda tx: _restore(tx, session_key, now_ms))
+        return await self._database.write(lambda tx: removals.restore(tx, session_key, now_ms))
 
     async def removals_of(self, session_key: str) -> tuple[RemovalRow, ...]:
         """Why and when a session was archived or removed, oldest first."""
-        return await self._database.read(
-            lambda tx: tuple(RemovalRow(*row) for row in tx.rows(SQL["removals_of"], (session_key,)))
-        )
+        return await self._database.read(lambda tx: removals.of_session(tx, session_key))
 
 
 def _over(used: int | None, limit: int | None) -> bool:
     return used is not None and limit is not None and used > limit
-
-
-def _give_up(tx: Transaction, after: Place, ask: Question, pace: Pace) -> bool:
-    """Mark windows of a page: from here on nothing brings them back. False when the time did not suffice."""
-    ending, given_up = pace.until(), 0
-    for window in deleted_windows(tx, after, ask):
-        if not window.due:
-            continue
-        if given_up and time.perf_counter() > ending:
-            return False
-        given_up += 1
-        if window.removal_no is not None:
-            tx.run(SQL["mark_deleted"], (ask.now_ms, window.session_key, window.deleted_at))
-            tx.run(SQL["settle"], ("purged", window.removal_no))
-        elif purging.mark(tx, window.window_no, ask.now_ms):
-            _record(tx, (window.session_key, window.session_id, "", ""), "purged", "deleted", ask.now_ms)
-    return True
-
-
-def _archive(tx: Transaction, seen: Examined, now_ms: int) -> None:
-    tx.run(SQL["archive"], (now_ms, seen.session_no, seen.version))
-    who = (seen.session_key, seen.session_id, seen.agent_id, seen.kind)
-    _record(tx, who, "archived", str(seen.reason), now_ms)
-
-
-def _delete(tx: Transaction, seen: Examined, now_ms: int, undo_until: int) -> None:
-    columns = tx.row(sessions.SQL["get_by_key"], (seen.session_key,))
-    assert columns is not None
-    sessions.delete(tx, session_from_columns(columns), now_ms)
-    who = (seen.session_key, seen.session_id, seen.agent_id, seen.kind)
-    saved = msgspec.msgpack.encode(columns)
-    _record(tx, who, "deleted", str(seen.reason), now_ms, undo_until, saved)
-
-
-def _record(
-    tx: Transaction,
-    who: tuple[str, str, str, str],
-    state: str,
-    reason: str,
-    now_ms: int,
-    undo_until: int | None = None,
-    saved: bytes | None = None,
-) -> None:
-    tx.run(SQL["record"], (*who, state, reason, now_ms, undo_until, saved))
-
-
-def _restore(tx: Transaction, session_key: str, now_ms: int) -> SessionRow:
-    removed = tx.row(SQL["undoable"], (session_key,))
-    if removed is None:
-        raise InvalidRequest(f"no removal of {session_key} can be taken back")
-    if sessions.find(tx, session_key) is not None:
-        raise InvalidRequest(
-            f"{session_key} exists again; rename or delete it before taking the old one back"
-        )
-    removal_no, deleted_at, saved = removed
-    row = session_from_columns(tuple(msgspec.msgpack.decode(saved)))
-    entry = replace(row.entry, updated_at=now_ms)
-    if entry.label is not None and sessions.find_by_label(tx, entry.label, row.agent_id) is not None:
-        entry = replace(entry, label=None)  # somebody else has the name now
-    row = replace(row, version=row.version + 1, entry=entry)
-    inserted = tx.row(sessions.SQL["insert_session"], (None, *session_to_columns(row)))
-    assert inserted is not None
-    tx.run(sessions.SQL["count"], (row.agent_id, row.kind, int(entry.archived_at is not None)))
-    tx.run(SQL["remember_windows"], (session_key, deleted_at))
-    tx.run(sessions.SQL["reopen_window"], (row.window_no,))
-    tx.run(SQL["settle"], ("restored", removal_no))
-    return replace(row, session_no=inserted[0])

@@ -48,8 +48,9 @@ def prepare(tx: Transaction, draft: DeliveryDraft, session_key: str, run_id: str
     failpoints.reach("delivery.prepared")
 
 
-def due(tx: Transaction, channel: str, limit: int = 100) -> tuple[Delivery, ...]:
-    return tuple(Delivery(*row) for row in tx.rows(SQL["due"], (channel, limit)))
+def due(tx: Transaction, channel: str, now_ms: int, limit: int = 100) -> tuple[Delivery, ...]:
+    """What waits to be sent on a channel, oldest first. What has expired is left for `expire`."""
+    return tuple(Delivery(*row) for row in tx.rows(SQL["due"], (channel, now_ms, limit)))
 
 
 def start(tx: Transaction, delivery_no: int, now_ms: int) -> bool:

@@ -29,7 +29,8 @@ import psycopg
 
 from openclaw.errors import StoreBusy, StoreError
 from openclaw.store.database import Priority, Result, Row, Unit
-from openclaw.store.postgres_calls import Call, Line, Queries, Writes, settle
+from openclaw.store.line import Call, Line
+from openclaw.store.postgres_calls import Queries, Writes
 from openclaw.store.postgres_schema import (
     Connection,
     Ownership,
@@ -148,7 +149,8 @@ class _Worker:
         transaction.start_clock()
         try:
             call.succeed(call.unit(transaction))
-        except Exception as error:
+        except BaseException as error:
+            # Whatever a unit raises is its caller's to hear: it never ends the thread.
             if isinstance(error, psycopg.Error) and may_succeed_again(error):
                 raise
             transaction.control("ROLLBACK TO unit")
@@ -171,7 +173,7 @@ class _Worker:
             except _OutcomeUnknown:
                 call.fail(self._unknown())
                 return
-            except Exception as error:
+            except BaseException as error:
                 self._roll_back()
                 call.fail(self._explain(error))
                 if not (isinstance(error, psycopg.Error) and may_succeed_again(error)):
@@ -210,7 +212,7 @@ class _Worker:
             with suppress(psycopg.Error):
                 self.close()
 
-    def _explain(self, error: Exception) -> Exception:
+    def _explain(self, error: BaseException) -> BaseException:
         return translate(error, self._name) if isinstance(error, psycopg.Error) else error
 
     def _unknown(self) -> StoreError:
@@ -293,22 +295,22 @@ class PostgresDatabase:
     def _join(self) -> None:
         for thread in self._threads:
             thread.join()
-        settle(self._loop, self._writes.abandon())
+        self._line.answer(self._writes.abandon())
         self._ownership.release()
 
     # -- the port ------------------------------------------------------------------------------
 
     async def write(self, unit: Unit[Result], priority: Priority = Priority.USER) -> Result:
-        async with self._line.place():
-            call: Call[Result] = Call(unit, self._loop.create_future())
-            self._writes.put(call, priority)
-            return await call.future
+        await self._line.enter()
+        call: Call[Result] = Call(unit, self._loop.create_future(), priority is Priority.BACKGROUND)
+        self._writes.put(call)
+        return await call.future
 
     async def read(self, query: Unit[Result]) -> Result:
-        async with self._line.place():
-            call: Call[Result] = Call(query, self._loop.create_future())
-            self._queries.put(call)
-            return await call.future
+        await self._line.enter()
+        call: Call[Result] = Call(query, self._loop.create_future())
+        self._queries.put(call)
+        return await call.future
 
     # -- the threads ---------------------------------------------------------------------------
 
@@ -316,7 +318,7 @@ class PostgresDatabase:
         worker = _Worker(self.name, self._open_connection, begin, self._budget_s)
         while batch := source.take():
             worker.run(batch)
-            settle(self._loop, batch)
+            self._line.answer(batch)
         worker.close()
 
     def _open_connection(self) -> Connection:

@@ -1,115 +1,19 @@
-"""Calls on their way to a PostgreSQL connection: waiting in line, and coming back.
+"""The queues of the PostgreSQL driver: which call a thread takes next.
 
-The event loop hands a call over and waits for its future; a thread takes it. How
-many may be under way is bounded, and who waits longer than the busy time is told.
-Nothing here knows a database.
+Writes go in the order in which they came, the background when nobody else waits;
+reads go to any of the reading threads. Nothing here knows a database.
 """
 
 from __future__ import annotations
 
-import asyncio
 import itertools
-from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from queue import Empty, PriorityQueue, SimpleQueue
-from typing import Any, Generic
+from typing import Any
 
-from openclaw.errors import StoreBusy, StoreClosed
-from openclaw.store.database import Priority, Result, Unit
+from openclaw.errors import StoreClosed
+from openclaw.store.line import Call
 
 _CLOSE_RANK = 1  # after what people wait for, before the background
-
-
-class Call(Generic[Result]):
-    """A unit on its way through a thread, and the future that waits for it."""
-
-    __slots__ = ("error", "future", "result", "unit")
-
-    def __init__(self, unit: Unit[Result], future: asyncio.Future[Result]) -> None:
-        self.unit = unit
-        self.future = future
-        self.result: Result | None = None
-        self.error: Exception | None = None
-
-    def succeed(self, result: Result) -> None:
-        self.result, self.error = result, None
-
-    def fail(self, error: Exception) -> None:
-        # A future cannot carry StopIteration, and whoever waits must be told.
-        lost = isinstance(error, StopIteration)
-        self.result = None
-        self.error = RuntimeError("a unit of work raised StopIteration") if lost else error
-
-
-def settle(loop: asyncio.AbstractEventLoop, calls: list[Call[Any]]) -> None:
-    """Answer from a thread. Without a loop nobody is left to tell; what was committed stays committed."""
-    try:
-        loop.call_soon_threadsafe(_settle, calls)
-    except RuntimeError:
-        return
-
-
-def _settle(calls: list[Call[Any]]) -> None:
-    for call in calls:
-        if call.future.done():
-            continue
-        if call.error is None:
-            call.future.set_result(call.result)
-        else:
-            call.future.set_exception(call.error)
-
-
-class Line:
-    """The places for calls under way. Used on the event loop only."""
-
-    def __init__(self, places: int, patience_s: float) -> None:
-        self._places = places
-        self._patience_s = patience_s
-        self._taken = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
-        self.closed = False
-
-    @asynccontextmanager
-    async def place(self) -> AsyncIterator[None]:
-        """Hold a place; StoreBusy when none gets free in time, StoreClosed after closing (DB-14)."""
-        if self.closed or self._taken >= self._places:
-            await self._wait()
-        self._taken += 1
-        try:
-            yield
-        finally:
-            self._taken -= 1
-            self._call_next()
-
-    def close(self) -> None:
-        self.closed = True
-        while self._waiting:
-            self._call_next()
-
-    def _call_next(self) -> None:
-        """Wake the first in line. Who is woken looks again, so one call too many does no harm."""
-        while self._waiting:
-            waiting = self._waiting.popleft()
-            if not waiting.done():
-                waiting.set_result(None)
-                return
-
-    async def _wait(self) -> None:
-        try:
-            async with asyncio.timeout(self._patience_s):
-                while self._taken >= self._places and not self.closed:
-                    waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                    self._waiting.append(waiting)
-                    await waiting
-            if self.closed:
-                raise StoreClosed()
-        except BaseException as error:
-            # The wake-up may have been for a place that is now not taken: it is the next one's.
-            self._call_next()
-            if isinstance(error, TimeoutError):
-                raise StoreBusy() from None
-            raise
 
 
 class Queries:
@@ -139,8 +43,8 @@ class Writes:
         self._numbers = itertools.count()
         self._max_batch = max_batch
 
-    def put(self, call: Call[Any], priority: Priority) -> None:
-        rank = 0 if priority is Priority.USER else _CLOSE_RANK + 1
+    def put(self, call: Call[Any]) -> None:
+        rank = _CLOSE_RANK + 1 if call.background else 0
         self._calls.put((rank, next(self._numbers), call))
 
     def take(self) -> list[Call[Any]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
@@ -118,7 +118,11 @@ def connect(url: str, *, budget_s: float, lock_patience_s: float) -> Connection:
         for python_type, dumper in _DUMPERS:
             connection.adapters.register_dumper(python_type, dumper)
         limits = (f"{int(budget_s * 1000)}ms", f"{int(lock_patience_s * 1000)}ms")
-        connection.execute(SQL["set_up"].encode(), limits)
+        try:
+            connection.execute(SQL["set_up"].encode(), limits)
+        except BaseException:
+            connection.close()
+            raise
     return connection
 
 
@@ -151,7 +155,8 @@ class Ownership:
         try:
             for lock in (_OWNER, _WORKER):
                 self._lock(connection, lock)
-            ask(connection, "unlock", _WORKER)
+            with translated(self._name):
+                ask(connection, "unlock", _WORKER)
         except BaseException:
             connection.close()
             raise
@@ -198,7 +203,11 @@ class Ownership:
             raise translate(error, self._name) from error
 
     def _locked(self, connection: Connection | None) -> StoreLocked:
-        holders = [] if connection is None else ask(connection, "holders")
+        holders: list[tuple[Any, ...]] = []
+        if connection is not None:
+            # Who it is, is a courtesy: that the lock is taken stays true without it.
+            with suppress(psycopg.Error):
+                holders = ask(connection, "holders")
         where = f" (connected from {', '.join(row[0] for row in holders)})" if holders else ""
         return StoreLocked(
             f"another gateway{where} owns {self._name}. Stop it, or use another database in store.url.",
@@ -214,9 +223,20 @@ def ensure_schema(connection: Connection, name: str) -> None:
     with translated(name):
         _check_server(connection, name)
         if not _recognise(connection, name):
+            script = _read_schema().encode()
             with connection.transaction():
-                connection.execute(read_sql("schema_postgres.sql").encode())
+                connection.execute(script)
                 ask(connection, "stamp", SCHEMA_VERSION)
+
+
+def _read_schema() -> str:
+    try:
+        return read_sql("schema_postgres.sql")
+    except OSError as error:
+        raise StoreBusy(
+            f"the schema of openclaw cannot be read ({error.strerror}). "
+            "Check how many files are open, and try again."
+        ) from error
 
 
 def _check_server(connection: Connection, name: str) -> None:

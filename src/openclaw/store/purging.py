@@ -45,7 +45,7 @@ class Pace(Struct, frozen=True):
 
 
 class Purged(Struct, frozen=True):
-    """What was removed."""
+    """What was removed. `marked` windows were given up, `archives` written; `held_back` ones have to wait."""
 
     windows: int = 0
     entries: int = 0
@@ -53,6 +53,9 @@ class Purged(Struct, frozen=True):
     blobs: int = 0
     inputs: int = 0
     runs: int = 0
+    marked: int = 0
+    archives: int = 0
+    held_back: int = 0
 
     def plus(self, other: Purged) -> Purged:
         ours, theirs = msgspec.structs.astuple(self), msgspec.structs.astuple(other)

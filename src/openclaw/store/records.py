@@ -1,21 +1,25 @@
 """Rows as values: what the Store takes and gives, and the one border between columns and entries.
 
 A session row is written as typed columns plus `more`, the JSON of every entry
-field that has no column of its own. Nothing is kept twice.
+field that has no column of its own. Nothing is kept twice, but for the folded names
+that a list is searched by.
 """
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
 from openclaw.domain.entry import DeliveryContext, SessionEntry, entry_from_stored
+from openclaw.domain.lifecycle import TurnSource
 from openclaw.domain.transcript import Provenance, UserBlock
 
 SessionType = Literal["direct", "group", "thread"]
 Audience = Literal["people", "model", "internal"]
+Purpose = Literal["flush", "announce", "completion"]
 RunOutcome = Literal["ok", "error", "aborted", "timeout", "interrupted"]
 
 # The columns of `sessions` in the order of the schema (a test compares them).
@@ -27,7 +31,7 @@ SESSION_COLUMNS = (
     "route_to", "route_account", "route_thread", "send_policy", "status", "last_run_id", "started_at",
     "ended_at", "runtime_ms", "system_sent", "aborted_last_run", "model_provider", "model", "input_tokens",
     "output_tokens", "total_tokens", "total_tokens_fresh", "context_tokens", "cache_read", "cache_write",
-    "estimated_cost_usd", "more",
+    "estimated_cost_usd", "folded", "more",
 )  # fmt: skip
 _ENTRY_FIELDS = frozenset(SessionEntry.__struct_fields__)
 # Columns that are fields of the entry under the same name.
@@ -40,6 +44,7 @@ _ENUMS = {"chat_type", "send_policy", "status"}
 _WIRE_NAMES = {field.name: field.encode_name for field in msgspec.structs.fields(SessionEntry)}
 _COLUMN_WIRE_NAMES = tuple(_WIRE_NAMES[name] for name, _ in _ENTRY_COLUMNS) + ("deliveryContext",)
 _NO_ROUTE = (None, None, None, None)
+_LONGEST_NAME = 1000
 _encode = msgspec.json.Encoder().encode
 _decode_any = msgspec.json.Decoder().decode
 
@@ -125,12 +130,57 @@ def session_to_columns(row: SessionRow) -> tuple[Any, ...]:
         entry.last_run_id, entry.started_at, entry.ended_at, entry.runtime_ms, int(entry.system_sent),
         int(entry.aborted_last_run), entry.model_provider, entry.model, entry.input_tokens,
         entry.output_tokens, entry.total_tokens, _flag(entry.total_tokens_fresh), entry.context_tokens,
-        entry.cache_read, entry.cache_write, entry.estimated_cost_usd, _encode(more),
+        entry.cache_read, entry.cache_write, entry.estimated_cost_usd, _folded_names(row), _encode(more),
     )  # fmt: skip
+
+
+def _folded_names(row: SessionRow) -> str | None:
+    """What of a row a list search must fold here. Databases fold the letters of ASCII themselves."""
+    entry = row.entry
+    names = (row.session_key, entry.session_id, entry.label, entry.display_name, entry.subject)
+    return "\n".join(fold_name(name) for name in names if name and not name.isascii()) or None
+
+
+def fold_name(text: str) -> str:
+    """A name or a search text with its letter case taken away, in every script, marks joined to letters."""
+    # Joining marks takes quadratic time; no name is as long as this.
+    head = unicodedata.normalize("NFC", text[:_LONGEST_NAME]).casefold()
+    return head + text[_LONGEST_NAME:].casefold()
 
 
 def _flag(value: bool | None) -> int | None:
     return None if value is None else int(value)
+
+
+class SavedSession(Struct, frozen=True):
+    """A session as it was when one of its windows ended: what the next window starts without."""
+
+    entry: dict[str, Any]
+    last_seq: int
+    message_count: int
+    read_seq: int
+    first_text: str | None
+    last_text: str | None
+
+
+_decode_saved = msgspec.json.Decoder(SavedSession).decode
+
+
+def save_session(row: SessionRow) -> bytes:
+    """The row for the window that it leaves."""
+    entry: dict[str, Any] = msgspec.to_builtins(row.entry)
+    return _encode(
+        SavedSession(entry, row.last_seq, row.message_count, row.read_seq, row.first_text, row.last_text)
+    )
+
+
+def saved_session(row: SessionRow, saved: bytes) -> SessionRow:
+    """The row with what was saved in its place; an unknown stored value is unset (ENT-11)."""
+    was = _decode_saved(saved)
+    return msgspec.structs.replace(
+        row, entry=entry_from_stored(was.entry), last_seq=was.last_seq, message_count=was.message_count,
+        read_seq=was.read_seq, first_text=was.first_text, last_text=was.last_text,
+    )  # fmt: skip
 
 
 class Window(Struct, frozen=True):
@@ -189,13 +239,17 @@ class UserInput(Struct, frozen=True, rename="camel", omit_defaults=True):
     deliver: bool = False
     queue_mode: str | None = None
     hidden_prompt: bool = False
+    # One line for each message that the queue's cap dropped; they reach the model with this input (QUE-3).
+    dropped: tuple[str, ...] = ()
+    # What the gateway itself wants from this turn; None for everything that somebody said.
+    purpose: Purpose | None = None
 
 
 class QueuedInput(Struct, frozen=True):
     admission: int
     run_id: str
     session_key: str
-    source: str
+    source: TurnSource
     principal: str
     human: bool
     accepted_at: int
@@ -235,6 +289,7 @@ class UsageRow(Struct, frozen=True):
     cache_read: int | None = None
     cache_write: int | None = None
     cost_usd: float | None = None
+    tree_key: str | None = None  # the root of the tree of helpers that pays
 
 
 class DeliveryDraft(Struct, frozen=True):

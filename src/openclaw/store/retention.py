@@ -75,8 +75,8 @@ class Question(Struct, frozen=True):
 
 def examine(tx: Transaction, leg: Leg, ask: Question) -> tuple[Examined, ...]:
     """The next page of an agent's sessions, judged."""
-    cron = _cut(ask.now_ms, ask.limits.cron_session_ms)
-    age = _cut(ask.now_ms, ask.limits.prune_after_ms)
+    cron = cut_of(ask.now_ms, ask.limits.cron_session_ms)
+    age = cut_of(ask.now_ms, ask.limits.prune_after_ms)
     newest = max(cron, age) if leg.rule == "age" else LAST
     rows = tx.rows(
         SQL["examine"],
@@ -89,13 +89,16 @@ def examine(tx: Transaction, leg: Leg, ask: Question) -> tuple[Examined, ...]:
 
 
 class DeletedWindow(Struct, frozen=True):
-    """A window whose key was deleted. `due` says that it can go for good."""
+    """A window whose key was deleted. `due`: it can go for good; `holds_words`: it is not empty."""
 
     window_no: int
     session_key: str
     session_id: str
     deleted_at: int
+    ended_at: int | None
+    end_reason: str | None
     removal_no: int | None
+    holds_words: int
     due: int
 
 
@@ -105,7 +108,7 @@ START: Place = (FIRST, 0)
 
 def deleted_windows(tx: Transaction, after: Place, ask: Question) -> tuple[DeletedWindow, ...]:
     """The next page of deleted windows, in the order of their deletion, judged."""
-    kept = _cut(ask.now_ms, ask.limits.reset_archive_ms)
+    kept = cut_of(ask.now_ms, ask.limits.reset_archive_ms)
     rows = tx.rows(SQL["deleted_windows"], (kept, LAST if ask.undo_ends else ask.now_ms, *after))
     return tuple(DeletedWindow(*row) for row in rows)
 
@@ -129,6 +132,6 @@ def cap_excess(count: int, cap: int | None) -> int:
     return count - cap if count > cap + slack else 0
 
 
-def _cut(now_ms: int, limit_ms: int | None) -> int:
+def cut_of(now_ms: int, limit_ms: int | None) -> int:
     """Everything before this is too old; with no limit, nothing is."""
     return OFF if limit_ms is None or limit_ms <= 0 else max(now_ms - limit_ms, OFF)

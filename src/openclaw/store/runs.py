@@ -8,12 +8,16 @@ database says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
+from openclaw.domain.entry import SessionEntry, SessionStatus
 from openclaw.errors import StoreError
 from openclaw.store import failpoints, inbox, sessions, transcript
+from openclaw.store.budgets import Payer, charge, record_usage
 from openclaw.store.database import Transaction
 from openclaw.store.outbox import prepare
 from openclaw.store.records import (
@@ -29,13 +33,22 @@ from openclaw.store.records import (
 from openclaw.store.statements import load_statements
 
 SQL = load_statements("runs.sql")
-_STATUS = {
+STATUS: dict[RunOutcome, SessionStatus] = {
     "ok": "done",
     "error": "failed",
     "aborted": "killed",
     "timeout": "timeout",
     "interrupted": "failed",
 }
+
+
+# How accepted inputs become transcript entries. The session is given as it was before the run that begins
+# with them, and None when they join a run that is under way.
+DraftInputs = Callable[[SessionRow | None, tuple[QueuedInput, ...]], Sequence[EntryDraft]]
+
+
+# What the tools of a step did to this store: done in its transaction, told by the entries returned.
+Effects = Callable[[Transaction], Sequence[EntryDraft]]
 
 
 class RunLost(StoreError):
@@ -60,6 +73,8 @@ class Claimed(Struct, frozen=True):
     session: SessionRow
     inputs: tuple[QueuedInput, ...]
     entries: tuple[StoredEntry, ...]
+    # Why the window was opened, when this is its first turn.
+    opened: str | None = None
 
 
 class RunEnd(Struct, frozen=True):
@@ -75,6 +90,8 @@ class RunEnd(Struct, frozen=True):
     context_tokens: int | None = None
     provider: str | None = None
     model: str | None = None
+    fell_back: bool = False  # another model than the first choice answered
+    prompt_report: dict[str, Any] | None = None  # when the prompt is another than the last turn's
 
 
 class Finished(Struct, frozen=True):
@@ -103,7 +120,7 @@ def claim(
     session_key: str,
     admissions: tuple[int, ...],
     plan: RunPlan,
-    draft_input: Callable[[QueuedInput], EntryDraft],
+    draft_inputs: DraftInputs,
     now_ms: int,
 ) -> Claimed | None:
     """Start a run on queued inputs: run row, user entries and consumption are one commit.
@@ -128,28 +145,34 @@ def claim(
     failpoints.reach("claim.run_begun")
     human = any(item.human for item in inputs)
     tx.run(SQL["begin_session"], (now_ms, run_id, int(human), session.session_no))
-    entries = transcript.append(tx, session_key, [draft_input(item) for item in inputs], now_ms)
+    entries = transcript.append(tx, session_key, draft_inputs(session, inputs), now_ms)
     failpoints.reach("claim.done")
     run = RunRow(
         run_id, session_key, session.agent_id, session.window_no, plan.kind, plan.lane, "active", None, None,
         None, plan.owner, 1, 0, now_ms, now_ms, plan.deadline, None, None,
     )  # fmt: skip
-    return Claimed(run, sessions.get(tx, session_key), inputs, entries)
+    opened = sessions.window_by_no(tx, session.window_no).reason if session.last_seq == 0 else None
+    return Claimed(run, sessions.get(tx, session_key), inputs, entries, opened)
 
 
 def absorb(
     tx: Transaction,
     run: RunRow,
     admissions: tuple[int, ...],
-    draft_input: Callable[[QueuedInput], EntryDraft],
+    draft_inputs: DraftInputs,
     now_ms: int,
 ) -> tuple[StoredEntry, ...]:
-    """Steer queued inputs into a running turn: consumed and appended in one commit (QUE-2, QUE-5)."""
-    _hold(tx, run, now_ms)
+    """Steer queued inputs into a running turn: consumed and appended in one commit (QUE-2, QUE-5).
+
+    When none of them waits any more nothing is written: that is no progress of the run.
+    """
     inputs = inbox.consume(tx, run.session_key, admissions, run.run_id)
     if not inputs:
+        if tx.row(SQL["held"], (run.run_id, run.fence)) is None:
+            raise RunLost()
         return ()
-    drafts = [draft_input(item) for item in inputs]
+    _hold(tx, run, now_ms)
+    drafts = draft_inputs(None, inputs)
     failpoints.reach("absorb.consumed")
     return transcript.append(tx, run.session_key, drafts, now_ms, window_no=run.window_no)
 
@@ -160,14 +183,18 @@ def step(
     drafts: tuple[EntryDraft, ...],
     usage: tuple[UsageRow, ...],
     now_ms: int,
+    effects: Effects | None = None,
 ) -> tuple[StoredEntry, ...]:
-    """Commit one step of a run: its messages and what the model call used."""
+    """Commit one step of a run: its messages and what the model call used.
+
+    `effects` are what tools did to this store: they happen here, and what they say is part of the step.
+    """
     _hold(tx, run, now_ms)
     failpoints.reach("step.held")
-    cost_usd = _record_usage(tx, run, usage, now_ms)
-    if cost_usd is not None:
-        tx.run(SQL["add_cost"], (cost_usd, run.session_key))
+    charge(tx, run.session_key, record_usage(tx, _payer(run), usage, now_ms))
     failpoints.reach("step.used")
+    if effects is not None:
+        drafts = (*drafts, *effects(tx))
     return transcript.append(tx, run.session_key, drafts, now_ms, window_no=run.window_no)
 
 
@@ -179,13 +206,19 @@ def finish(
     usage: tuple[UsageRow, ...],
     deliveries: tuple[DeliveryDraft, ...],
     now_ms: int,
+    also: Callable[[Transaction], None] | None = None,
 ) -> Finished:
-    """End a run: last messages, usage, deliveries and the closing of the row are one commit."""
+    """End a run: last messages, usage, deliveries and the closing of the row are one commit.
+
+    `also` is what the end of this run means for others, such as a completion for the session that asked.
+    """
     session = sessions.find(tx, run.session_key)
     if session is None:
         raise RunLost()  # a deleted session has ended its run
     # A session that was reset under the run keeps its new window clean.
     stays = session.window_no == run.window_no
+    if stays and end.outcome == "ok" and (end.fell_back or end.prompt_report is not None):
+        sessions.modify(tx, session, lambda entry: _with_news(entry, end), now_ms)
     entries = transcript.append(tx, run.session_key, drafts, now_ms) if drafts and stays else ()
     failpoints.reach("finish.appended")
     reply_seq = next((item.seq for item in reversed(entries) if item.role == "assistant"), None)
@@ -195,12 +228,14 @@ def finish(
     if ended is None:
         raise RunLost()
     failpoints.reach("finish.ended")
-    cost_usd = _record_usage(tx, run, usage, now_ms)
+    cost_usd = record_usage(tx, _payer(run), usage, now_ms)
     for delivery in deliveries:
         prepare(tx, delivery, run.session_key, run.run_id, now_ms)
     failpoints.reach("finish.handed_over")
     if stays:
         _close_session(tx, run, end, cost_usd, now_ms)
+    if also is not None:
+        also(tx)
     failpoints.reach("finish.done")
     return Finished(
         RunRow(*ended),
@@ -217,7 +252,7 @@ def _close_session(tx: Transaction, run: RunRow, end: RunEnd, cost_usd: float | 
     tx.run(
         SQL["end_session"],
         (
-            _STATUS[end.outcome], now_ms, now_ms - run.started_at, int(end.outcome == "aborted"),
+            STATUS[end.outcome], now_ms, now_ms - run.started_at, int(end.outcome == "aborted"),
             end.provider if good else None, end.model if good else None,
             end.input_tokens if known else None, end.output_tokens if known else None,
             _prompt_tokens(end) if known else None, 1 if known else None,
@@ -228,25 +263,27 @@ def _close_session(tx: Transaction, run: RunRow, end: RunEnd, cost_usd: float | 
     )  # fmt: skip
 
 
+def _with_news(entry: SessionEntry, end: RunEnd) -> SessionEntry:
+    """What a run leaves behind on the entry: the make-up of its prompt, and the model that answered instead.
+
+    That model serves until the next reset, unless a person chose one (LOOP-7).
+    """
+    if end.prompt_report is not None:
+        entry = msgspec.structs.replace(entry, system_prompt_report=end.prompt_report)
+    if not end.fell_back or entry.model_override_source == "user":
+        return entry
+    return msgspec.structs.replace(
+        entry, provider_override=end.provider, model_override=end.model, model_override_source="auto"
+    )
+
+
 def _prompt_tokens(end: RunEnd) -> int:
     """What the last call had in its window: the context in use (PITFALLS F1)."""
     return (end.input_tokens or 0) + (end.cache_read or 0) + (end.cache_write or 0)
 
 
-def _record_usage(tx: Transaction, run: RunRow, usage: tuple[UsageRow, ...], now_ms: int) -> float | None:
-    """Record calls, each once; returns what the new ones cost, None when no price is known."""
-    cost_usd = None
-    for row in usage:
-        recorded = tx.row(
-            SQL["insert_usage"],
-            (
-                row.call_id, run.session_key, run.agent_id, run.run_id, row.provider, row.model,
-                now_ms, row.input, row.output, row.cache_read, row.cache_write, row.cost_usd,
-            ),
-        )  # fmt: skip
-        if recorded is not None and row.cost_usd is not None:
-            cost_usd = (cost_usd or 0.0) + row.cost_usd
-    return cost_usd
+def _payer(run: RunRow) -> Payer:
+    return Payer(run.session_key, run.agent_id, run.run_id)
 
 
 def _hold(tx: Transaction, run: RunRow, now_ms: int) -> None:

@@ -1,4 +1,4 @@
-"""Session verbs as units of work: find, create, change, rotate, restore, delete, list.
+"""Session verbs as units of work: find, create, change, rotate, delete, list.
 
 Every change of a row is compare-and-set on its integer version, never on a time
 (PITFALLS B6). Read-modify-write happens inside one unit, so concurrent patches
@@ -25,15 +25,17 @@ from openclaw.store.records import (
     SessionRow,
     SessionSeed,
     Window,
+    fold_name,
+    save_session,
     session_from_columns,
     session_to_columns,
 )
 from openclaw.store.statements import load_statements
-from openclaw.store.transcript import entry_range, salt_of
+from openclaw.store.transcript import salt_of
 
 SQL = load_statements("sessions.sql")
 _UPDATED_AT = SESSION_COLUMNS.index("updated_at")
-RotationReason = Literal["new", "reset", "daily", "idle", "deleted", "cron"]
+RotationReason = Literal["new", "reset", "daily", "idle", "cron"]
 
 
 class Rotation(Struct, frozen=True):
@@ -203,44 +205,31 @@ def _open_window(
 def rotate(
     tx: Transaction, row: SessionRow, session_id: str, reason: RotationReason, now_ms: int
 ) -> tuple[SessionRow, Rotation]:
-    """End the current window and start the next one behind the same key; nothing is erased (LIFE-21)."""
-    tx.run(SQL["end_window"], (now_ms, reason, row.window_no))
+    """End the current window and start the next one behind the same key; nothing is erased (LIFE-21).
+
+    The window that ends keeps the session as it is now, so that `undoing` can give it back.
+    """
+    tx.run(SQL["leave_window"], (now_ms, reason, save_session(row), row.window_no))
     failpoints.reach("rotate.window_ended")
     window_no = _open_window(tx, row.session_key, session_id, row.window_no, reason, now_ms)
-    if reason == "cron":
-        entry = carry_over_cron_run(row.entry, session_id=session_id, now_ms=now_ms)
-    else:
-        explicit = reason in ("new", "reset")
-        entry = carry_over(row.entry, session_id=session_id, now_ms=now_ms, explicit=explicit)
     fresh = change(
-        tx, row, entry, now_ms=now_ms, window_no=window_no, id_salt=salt_of(session_id), last_seq=0,
-        message_count=0, read_seq=0, first_text=None, last_text=None,
+        tx, row, renewed(row.entry, session_id, reason, now_ms), now_ms=now_ms, window_no=window_no,
+        id_salt=salt_of(session_id), last_seq=0, message_count=0, read_seq=0, first_text=None, last_text=None,
     )  # fmt: skip
     failpoints.reach("rotate.done")
     return fresh, Rotation(reason, row.entry.session_id, session_id)
 
 
-def restore_previous(tx: Transaction, row: SessionRow, now_ms: int) -> SessionRow:
-    """Point the key back at the window before the current one: the undo of a reset."""
-    current = window_by_no(tx, row.window_no)
-    if current.previous_no is None:
-        raise InvalidRequest(f"session {row.session_key} has no earlier window to go back to")
-    earlier = window_by_no(tx, current.previous_no)
-    tx.run(SQL["end_window"], (now_ms, "undone", current.window_no))
-    tx.run(SQL["reopen_window"], (earlier.window_no,))
-    failpoints.reach("restore.window_reopened")
-    counted = tx.row(SQL["window_totals"], entry_range(earlier.window_no))
-    assert counted is not None
-    entry = msgspec.structs.replace(
-        row.entry,
-        session_id=earlier.session_id,
-        session_started_at=earlier.started_at,
-        last_interaction_at=now_ms,
-    )
-    return change(
-        tx, row, entry, now_ms=now_ms, window_no=earlier.window_no, id_salt=earlier.id_salt,
-        last_seq=counted[0], message_count=counted[1], read_seq=counted[0],
-    )  # fmt: skip
+def renewed(entry: SessionEntry, session_id: str, reason: str, now_ms: int) -> SessionEntry:
+    """The entry that a window starts with when it follows another one for this reason."""
+    if reason == "cron":
+        return carry_over_cron_run(entry, session_id=session_id, now_ms=now_ms)
+    return carry_over(entry, session_id=session_id, now_ms=now_ms, explicit=reason in ("new", "reset"))
+
+
+def forget_saved(tx: Transaction, session_key: str) -> None:
+    """Drop what earlier windows keep of the session, for an erase: an undo then counts what is left."""
+    tx.run(SQL["forget_saved"], (session_key,))
 
 
 def window(tx: Transaction, session_id: str) -> Window | None:
@@ -303,9 +292,8 @@ def _total(tx: Transaction, query: ListQuery, filters: tuple[Any, ...]) -> int:
 
 
 def _like(text: str) -> str:
-    """A LIKE pattern that takes the text literally. Folds the letters that SQL's `lower` folds, no others."""
-    folded = "".join(char.lower() if char.isascii() else char for char in text)
-    escaped = folded.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    """A LIKE pattern that takes the text literally, whatever the case of its letters (SRCH-1)."""
+    escaped = fold_name(text).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%"
 
 

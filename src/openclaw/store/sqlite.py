@@ -23,15 +23,16 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Literal
 
 import apsw
 
 from openclaw.errors import StoreBusy, StoreClosed
 from openclaw.store import failpoints
 from openclaw.store.database import Priority, Result, Unit
+from openclaw.store.line import Call, Line
 from openclaw.store.lockfile import OwnerLock
-from openclaw.store.sqlite_calls import Call, SqliteTransaction, settle
+from openclaw.store.sqlite_calls import SqliteTransaction
 from openclaw.store.sqlite_file import (
     connect_reader,
     connect_writer,
@@ -63,14 +64,11 @@ class SqliteDatabase:
         self._lock = lock
         self._connection = writer
         self._readers = readers
-        self._busy_timeout_s = busy_timeout_s
         self._unit_budget_s = unit_budget_s
         self._loop = asyncio.get_running_loop()
+        self._line = Line(MAX_WAITING, busy_timeout_s)
         self._work: SimpleQueue[Call[Any] | None] = SimpleQueue()
         self._queries: SimpleQueue[Call[Any] | None] = SimpleQueue()
-        self._taken = 0
-        self._line: deque[asyncio.Future[None]] = deque()
-        self._closing = False
         self._wal_pages = 0
         self._deadline = 0.0
         writer.set_wal_hook(self._note_wal)
@@ -101,7 +99,10 @@ class SqliteDatabase:
                 writer = connect_writer(str(path))
                 undo.callback(writer.close)
                 ensure_schema(writer, str(path))
-                connections = [connect_reader(str(path)) for _ in range(readers)]
+                connections = []
+                for _ in range(readers):
+                    connections.append(connect_reader(str(path)))
+                    undo.callback(connections[-1].close)
                 undo.pop_all()
             return lock, writer, connections
 
@@ -123,12 +124,9 @@ class SqliteDatabase:
 
     async def close(self) -> None:
         """Finish what waits, fold the log into the file, release the lock."""
-        if self._closing:
+        if self._line.closed:
             return
-        self._closing = True
-        for place in self._line:
-            if not place.done():
-                place.set_result(None)
+        self._line.close()
         self._work.put(None)
         for _ in self._readers:
             self._queries.put(None)
@@ -148,66 +146,26 @@ class SqliteDatabase:
     # -- the port ------------------------------------------------------------------------------
 
     async def write(self, unit: Unit[Result], priority: Priority = Priority.USER) -> Result:
-        if self._closing or self._taken >= MAX_WAITING:
-            await self._wait_for_room()
-        self._taken += 1
-        try:
-            future: asyncio.Future[Result] = self._loop.create_future()
-            self._work.put(Call(unit, future, priority is Priority.BACKGROUND))
-            return await future
-        finally:
-            self._leave()
+        await self._line.enter()
+        call: Call[Result] = Call(unit, self._loop.create_future(), priority is Priority.BACKGROUND)
+        self._work.put(call)
+        return await call.future
 
     async def read(self, query: Unit[Result]) -> Result:
-        if self._closing or self._taken >= MAX_WAITING:
-            await self._wait_for_room()
-        self._taken += 1
-        try:
-            future: asyncio.Future[Result] = self._loop.create_future()
-            self._queries.put(Call(query, future))
-            return await future
-        finally:
-            self._leave()
+        await self._line.enter()
+        call: Call[Result] = Call(query, self._loop.create_future())
+        self._queries.put(call)
+        return await call.future
 
     async def between_batches(self, work: Callable[[apsw.Connection], Result]) -> Result:
         """Run work on the writing connection when no unit waits, outside any transaction and without a limit.
 
         For what SQLite does in no transaction: VACUUM, and emptying the log. Everybody waits meanwhile.
         """
-        if self._closing:
-            raise StoreClosed()
-        future: asyncio.Future[Result] = self._loop.create_future()
-        self._work.put(Call(work, future, background=True, bare=True))
-        return await future
-
-    def _leave(self) -> None:
-        self._taken -= 1
-        self._call_next()
-
-    def _call_next(self) -> None:
-        """Wake the first in line. Who is woken looks again, so one call too many does no harm."""
-        while self._line:
-            place = self._line.popleft()
-            if not place.done():
-                place.set_result(None)
-                return
-
-    async def _wait_for_room(self) -> None:
-        """Stand in line until fewer calls are under way; StoreBusy when that takes too long (DB-14)."""
-        try:
-            async with asyncio.timeout(self._busy_timeout_s):
-                while self._taken >= MAX_WAITING and not self._closing:
-                    place: asyncio.Future[None] = self._loop.create_future()
-                    self._line.append(place)
-                    await place
-            if self._closing:
-                raise StoreClosed()
-        except BaseException as error:
-            # The call may have been for a place that is now not taken: it is the next one's.
-            self._call_next()
-            if isinstance(error, TimeoutError):
-                raise StoreBusy() from None
-            raise
+        await self._line.enter()
+        call: Call[Result] = Call(work, self._loop.create_future(), background=True, bare=True)
+        self._work.put(call)
+        return await call.future
 
     # -- the writer thread ---------------------------------------------------------------------
 
@@ -225,7 +183,7 @@ class SqliteDatabase:
             self._resolve(units)
             self._checkpoint()
         for call in background:
-            call.error = StoreClosed()
+            call.fail(StoreClosed())
         self._resolve(list(background))
         self._checkpoint(everything=True)
 
@@ -250,7 +208,7 @@ class SqliteDatabase:
             transaction.run("BEGIN IMMEDIATE")
         except apsw.Error as error:
             for call in batch:
-                call.error = translate(error, self.name)
+                call.fail(translate(error, self.name))
             return
         failpoints.reach("batch.begun")
         for position, call in enumerate(batch):
@@ -267,14 +225,15 @@ class SqliteDatabase:
         try:
             transaction.run("SAVEPOINT unit")
             self._deadline = time.monotonic() + self._unit_budget_s
-            call.result = call.unit(transaction)
+            call.succeed(call.unit(transaction))
             self._deadline = 0.0
             transaction.run("RELEASE unit")
             failpoints.reach("batch.unit_kept")
             return True
-        except Exception as error:
+        except BaseException as error:
+            # Whatever a unit raises is its caller's to hear: it never ends the writer.
             self._deadline = 0.0
-            call.error = self._explain(error)
+            call.fail(self._explain(error, "write"))
             if not self._connection.in_transaction:
                 return False
             return self._back_to_savepoint(transaction)
@@ -292,17 +251,17 @@ class SqliteDatabase:
     def _run_alone(self, transaction: SqliteTransaction, call: Call[Any]) -> None:
         if call.bare:
             try:
-                call.result = call.unit(self._connection)
-            except Exception as error:
-                call.error = self._explain(error)
+                call.succeed(call.unit(self._connection))
+            except BaseException as error:
+                call.fail(self._explain(error, "write"))
                 self._roll_back()
             return
         try:
             transaction.run("BEGIN IMMEDIATE")
             self._deadline = time.monotonic() + self._unit_budget_s
-            call.result = call.unit(transaction)
-        except Exception as error:
-            call.error = self._explain(error)
+            call.succeed(call.unit(transaction))
+        except BaseException as error:
+            call.fail(self._explain(error, "write"))
             self._roll_back()
             return
         finally:
@@ -318,8 +277,7 @@ class SqliteDatabase:
         except apsw.Error as error:
             self._roll_back()
             for call in batch:
-                call.result = None
-                call.error = translate(error, self.name)
+                call.fail(translate(error, self.name))
 
     def _roll_back(self) -> None:
         if not self._connection.in_transaction:
@@ -328,15 +286,11 @@ class SqliteDatabase:
         with suppress(apsw.Error):
             self._connection.execute("ROLLBACK").fetchall()
 
-    def _explain(self, error: Exception) -> Exception:
+    def _explain(self, error: BaseException, doing: Literal["write", "read"]) -> BaseException:
         if isinstance(error, apsw.InterruptError):
-            return StoreBusy(f"a write took longer than {self._unit_budget_s:g} s and was rolled back")
-        if isinstance(error, apsw.Error):
-            return translate(error, self.name)
-        if isinstance(error, StopIteration):
-            # A future cannot carry it, and whoever waits must be told.
-            return RuntimeError("a unit of work raised StopIteration")
-        return error
+            undone = " and was rolled back" if doing == "write" else ""
+            return StoreBusy(f"a {doing} took longer than {self._unit_budget_s:g} s{undone}")
+        return translate(error, self.name) if isinstance(error, apsw.Error) else error
 
     def _over_budget(self) -> bool:
         return self._deadline != 0.0 and time.monotonic() > self._deadline
@@ -368,11 +322,12 @@ class SqliteDatabase:
             try:
                 deadline = time.monotonic() + self._unit_budget_s
                 transaction.run("BEGIN")
-                call.result = call.unit(transaction)
-            except Exception as error:
-                call.error = self._explain(error)
-            finally:
-                deadline = 0.0
+                call.succeed(call.unit(transaction))
+            except BaseException as error:
+                call.fail(self._explain(error, "read"))
+            deadline = 0.0
+            # A disk that fails here too must not end the reader: the next BEGIN then fails, and says so.
+            with suppress(apsw.Error):
                 if connection.in_transaction:
                     transaction.run("ROLLBACK")
             self._resolve([call])
@@ -380,11 +335,6 @@ class SqliteDatabase:
     # -- answers -------------------------------------------------------------------------------
 
     def _resolve(self, calls: list[Call[Any]]) -> None:
-        if not calls:
-            return
-        try:
+        if calls:
             failpoints.reach("answer.ahead")
-            self._loop.call_soon_threadsafe(settle, calls)
-        except RuntimeError:
-            # The loop is gone: nobody is left to tell. What was committed stays committed.
-            return
+            self._line.answer(calls)

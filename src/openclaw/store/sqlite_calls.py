@@ -1,40 +1,13 @@
-"""What the threads of the SQLite driver hand around: a unit with the future that waits for it, a transaction.
+"""The Transaction port over one SQLite connection.
 
 No thread lives here, and nothing here decides in which order units run.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
-from typing import Any, Generic
-
 import apsw
 
-from openclaw.store.database import Result, Row, Unit
-
-
-class Call(Generic[Result]):
-    """A unit on its way through a thread, and the future that waits for it.
-
-    With `bare` the work gets the connection itself, outside any transaction.
-    """
-
-    __slots__ = ("background", "bare", "error", "future", "result", "unit")
-
-    def __init__(
-        self,
-        unit: Unit[Result] | Callable[[apsw.Connection], Result],
-        future: asyncio.Future[Result],
-        background: bool = False,
-        bare: bool = False,
-    ) -> None:
-        self.unit: Callable[[Any], Result] = unit
-        self.future = future
-        self.background = background
-        self.bare = bare
-        self.result: Result | None = None
-        self.error: Exception | None = None
+from openclaw.store.database import Row
 
 
 class SqliteTransaction:
@@ -54,13 +27,3 @@ class SqliteTransaction:
 
     def run(self, sql: str, params: Row = ()) -> None:
         self._cursor.execute(sql, params).fetchall()
-
-
-def settle(calls: Sequence[Call[Any]]) -> None:
-    for call in calls:
-        if call.future.done():
-            continue
-        if call.error is None:
-            call.future.set_result(call.result)
-        else:
-            call.future.set_exception(call.error)

@@ -16,6 +16,7 @@ import apsw
 
 from openclaw.errors import StoreBusy, StoreCorrupt, StoreError, StoreFull, StoreReadOnly, StoreTooNew
 from openclaw.store.database import ConstraintViolated
+from openclaw.store.lockfile import unusable
 from openclaw.store.statements import read_sql
 
 SCHEMA_VERSION = 1
@@ -30,11 +31,7 @@ def prepare_directory(database: Path) -> None:
             database.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
         os.close(os.open(database, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
-        raise StoreReadOnly(
-            f"cannot write to the state directory {database.parent}: {error.strerror}. "
-            "Make it writable or set OPENCLAW_STATE_DIR.",
-            path=str(database.parent),
-        ) from error
+        raise unusable(database.parent, error) from error
 
 
 def connect_writer(database: str) -> apsw.Connection:
@@ -72,10 +69,15 @@ def _set_up_writer(connection: apsw.Connection, database: str) -> None:
 def connect_reader(database: str) -> apsw.Connection:
     with translated(database):
         connection = apsw.Connection(database, flags=_READER_FLAGS, statementcachesize=256)
-        _pragma(connection, "query_only = ON")
-        _pragma(connection, "busy_timeout = 5000")
-        _pragma(connection, "cache_size = -32768")
-        connection.wal_autocheckpoint(0)
+        try:
+            _pragma(connection, "query_only = ON")
+            _pragma(connection, "busy_timeout = 5000")
+            _pragma(connection, "cache_size = -32768")
+            connection.wal_autocheckpoint(0)
+        except BaseException:
+            # Left alone it would be closed at some later moment, and lock out whoever opens the file then.
+            connection.close()
+            raise
         return connection
 
 
@@ -85,8 +87,12 @@ _READER_FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
 def ensure_schema(connection: apsw.Connection, database: str) -> None:
     """Create the baseline in an empty file; leave our own as it is."""
     if not recognise(connection, database):
+        try:
+            script = read_sql("schema.sql")
+        except OSError as error:
+            raise unusable(Path(database).parent, error) from error
         with translated(database):
-            _create(connection)
+            _create(connection, script)
 
 
 def recognise(connection: apsw.Connection, database: str) -> bool:
@@ -112,9 +118,9 @@ def recognise(connection: apsw.Connection, database: str) -> bool:
     return True
 
 
-def _create(connection: apsw.Connection) -> None:
+def _create(connection: apsw.Connection, script: str) -> None:
     connection.execute("BEGIN IMMEDIATE").fetchall()
-    connection.execute(read_sql("schema.sql")).fetchall()
+    connection.execute(script).fetchall()
     connection.execute("INSERT INTO search (search, rank) VALUES ('secure-delete', 1)").fetchall()
     _pragma(connection, f"application_id = {APPLICATION_ID}")
     _pragma(connection, f"user_version = {SCHEMA_VERSION}")
@@ -145,7 +151,12 @@ def translate(error: apsw.Error, database: str) -> StoreError:
     text = str(error)
     if isinstance(error, apsw.FullError):
         return StoreFull(f"the disk is full: {database} could not grow. Free some space and try again.")
-    if isinstance(error, apsw.ReadOnlyError | apsw.PermissionsError | apsw.CantOpenError):
+    if isinstance(error, apsw.CantOpenError):
+        return StoreReadOnly(
+            f"{database} cannot be opened ({text}). Check its permissions, and how many files are open.",
+            path=database,
+        )
+    if isinstance(error, apsw.ReadOnlyError | apsw.PermissionsError):
         return StoreReadOnly(f"{database} cannot be written ({text}). Check its permissions.", path=database)
     if isinstance(error, apsw.NotADBError | apsw.CorruptError):
         return StoreCorrupt(

@@ -10,11 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from openclaw.domain.entry import SessionEntry
 from openclaw.domain.origin import update_last_route
+from openclaw.domain.visibility import VisibilityScope
 from openclaw.errors import VersionConflict
-from openclaw.store import conversations, inbox, outbox, runs, search, sessions, transcript
+from openclaw.store import conversations, inbox, outbox, runs, search, sessions, transcript, undoing
 from openclaw.store.conversations import ConversationRef
 from openclaw.store.database import Database, Transaction
 from openclaw.store.inbox import Admission, Inbound, Known, NewInput, ResetRulesAt
@@ -29,11 +31,9 @@ from openclaw.store.records import (
     UsageRow,
     Window,
 )
-from openclaw.store.runs import Claimed, Finished, RunEnd, RunPlan
-from openclaw.store.search import Hit, Terms
+from openclaw.store.runs import Claimed, DraftInputs, Effects, Finished, RunEnd, RunPlan
+from openclaw.store.search import Hit, Judge, Terms
 from openclaw.store.sessions import ListQuery, Rotation, RotationReason, SessionPage
-
-DraftInput = Callable[[QueuedInput], EntryDraft]
 
 
 class Accepted(Struct, frozen=True):
@@ -77,7 +77,7 @@ class Store:
         session_id: str,
         now_ms: int,
         start: RunPlan | None = None,
-        draft_input: DraftInput | None = None,
+        draft_inputs: DraftInputs | None = None,
     ) -> Accepted | Known:
         """Take an input in; with `start`, and if the session is idle, begin its run in the same commit.
 
@@ -87,12 +87,14 @@ class Store:
 
         def unit(tx: Transaction) -> Accepted | Known:
             taken = inbox.accept(tx, new, resets, session_id, now_ms)
-            if isinstance(taken, Known) or start is None or draft_input is None:
+            if isinstance(taken, Known) or start is None or draft_inputs is None:
                 return taken if isinstance(taken, Known) else Accepted(taken, None)
             key = taken.session.session_key
             if inbox.count_queued(tx, key) > 1:
                 return Accepted(taken, None)
-            return Accepted(taken, runs.claim(tx, key, (taken.admission,), start, draft_input, now_ms))
+            claimed = runs.claim(tx, key, (taken.admission,), start, draft_inputs, now_ms)
+            # The session is told as this commit leaves it.
+            return Accepted(taken if claimed is None else replace(taken, session=claimed.session), claimed)
 
         return await self._database.write(unit)
 
@@ -141,6 +143,10 @@ class Store:
         """Cancel one queued input or all of a session; returns the run ids that were cancelled."""
         return await self._database.write(lambda tx: inbox.cancel(tx, session_key, run_id))
 
+    async def input(self, run_id: str) -> QueuedInput | None:
+        """An input as it was accepted, whatever became of it."""
+        return await self._database.read(lambda tx: inbox.get(tx, run_id))
+
     async def input_state(self, run_id: str) -> Known | None:
         return await self._database.read(lambda tx: inbox.known(tx, run_id))
 
@@ -151,26 +157,32 @@ class Store:
         session_key: str,
         admissions: tuple[int, ...],
         plan: RunPlan,
-        draft_input: DraftInput,
+        draft_inputs: DraftInputs,
         *,
         now_ms: int,
     ) -> Claimed | None:
         """Begin a run on queued inputs. None when one is active or nothing of them waits any more."""
         return await self._database.write(
-            lambda tx: runs.claim(tx, session_key, admissions, plan, draft_input, now_ms)
+            lambda tx: runs.claim(tx, session_key, admissions, plan, draft_inputs, now_ms)
         )
 
     async def absorb(
-        self, run: RunRow, admissions: tuple[int, ...], draft_input: DraftInput, *, now_ms: int
+        self, run: RunRow, admissions: tuple[int, ...], draft_inputs: DraftInputs, *, now_ms: int
     ) -> tuple[StoredEntry, ...]:
         """Steer queued inputs into a running turn. Raises RunLost when the run is not ours any more."""
-        return await self._database.write(lambda tx: runs.absorb(tx, run, admissions, draft_input, now_ms))
+        return await self._database.write(lambda tx: runs.absorb(tx, run, admissions, draft_inputs, now_ms))
 
     async def step(
-        self, run: RunRow, drafts: tuple[EntryDraft, ...], usage: tuple[UsageRow, ...], *, now_ms: int
+        self,
+        run: RunRow,
+        drafts: tuple[EntryDraft, ...],
+        usage: tuple[UsageRow, ...],
+        *,
+        now_ms: int,
+        effects: Effects | None = None,
     ) -> tuple[StoredEntry, ...]:
-        """Commit messages of a running turn and what the call used. Raises RunLost."""
-        return await self._database.write(lambda tx: runs.step(tx, run, drafts, usage, now_ms))
+        """Commit messages of a running turn, what the call used and what tools did here. Raises RunLost."""
+        return await self._database.write(lambda tx: runs.step(tx, run, drafts, usage, now_ms, effects))
 
     async def finish(
         self,
@@ -181,10 +193,11 @@ class Store:
         deliveries: tuple[DeliveryDraft, ...] = (),
         *,
         now_ms: int,
+        also: Callable[[Transaction], None] | None = None,
     ) -> Finished:
         """End a run in one commit. Raises RunLost when somebody else ended it."""
         return await self._database.write(
-            lambda tx: runs.finish(tx, run, drafts, end, usage, deliveries, now_ms)
+            lambda tx: runs.finish(tx, run, drafts, end, usage, deliveries, now_ms, also)
         )
 
     async def run(self, run_id: str) -> RunRow | None:
@@ -243,11 +256,23 @@ class Store:
         return await self._database.read(lambda tx: transcript.entry_at(tx, window_no, seq))
 
     async def search(
-        self, terms: Terms, *, agent_id: str | None = None, session_key: str | None = None, limit: int = 20
+        self,
+        terms: Terms,
+        *,
+        agent_id: str | None = None,
+        session_key: str | None = None,
+        limit: int = 20,
+        scope: VisibilityScope | None = None,
+        judge: Judge | None = None,
     ) -> tuple[Hit, ...]:
-        """Entries in which every term occurs, newest first. `terms` come from `searchtext.query_terms`."""
+        """Entries in which every term occurs, newest first. `terms` come from `searchtext.query_terms`.
+
+        Only sessions that `judge` allows count, before the limit does; `scope` saves looking at the others.
+        """
         return await self._database.read(
-            lambda tx: search.find(tx, terms, agent_id=agent_id, session_key=session_key, limit=limit)
+            lambda tx: search.find(
+                tx, terms, agent_id=agent_id, session_key=session_key, limit=limit, scope=scope, judge=judge
+            )
         )
 
     # -- sessions ------------------------------------------------------------------------------
@@ -268,6 +293,10 @@ class Store:
 
     async def children_of(self, session_key: str) -> tuple[str, ...]:
         return await self._database.read(lambda tx: sessions.children_of(tx, session_key))
+
+    async def window_reason(self, window_no: int) -> str:
+        """Why a window was opened."""
+        return await self._database.read(lambda tx: sessions.window_by_no(tx, window_no).reason)
 
     async def windows_of(self, session_key: str) -> tuple[Window, ...]:
         """The trail of resets of a key, newest first."""
@@ -309,9 +338,9 @@ class Store:
         return await self._database.write(unit)
 
     async def undo_reset(self, session_key: str, *, now_ms: int) -> SessionRow:
-        """Point the key back at its previous window."""
+        """Point the key back at its previous window; the session is as it was before the reset."""
         return await self._database.write(
-            lambda tx: sessions.restore_previous(tx, sessions.get(tx, session_key), now_ms)
+            lambda tx: undoing.restore_previous(tx, sessions.get(tx, session_key), now_ms)
         )
 
     async def delete_session(self, session_key: str, *, now_ms: int) -> bool:
@@ -336,8 +365,9 @@ class Store:
 
     # -- deliveries ----------------------------------------------------------------------------
 
-    async def deliveries_due(self, channel: str) -> tuple[outbox.Delivery, ...]:
-        return await self._database.read(lambda tx: outbox.due(tx, channel))
+    async def deliveries_due(self, channel: str, *, now_ms: int) -> tuple[outbox.Delivery, ...]:
+        """What waits to be sent on a channel and has not expired, oldest first."""
+        return await self._database.read(lambda tx: outbox.due(tx, channel, now_ms))
 
     async def start_delivery(self, delivery_no: int, *, now_ms: int) -> bool:
         return await self._database.write(lambda tx: outbox.start(tx, delivery_no, now_ms))

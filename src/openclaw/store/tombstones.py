@@ -38,6 +38,11 @@ class Person(Struct, frozen=True):
     account_id: str | None = None
 
 
+def known_as(channel: str, peer_id: str, account_id: str | None = None) -> Person:
+    """A person as a channel knows them: by their peer id, and by the principal that it makes."""
+    return Person(f"{channel}:{peer_id}", peer_id, channel, account_id)
+
+
 class Traces(Struct, frozen=True):
     """Where a person was: inputs by their handles, places, sessions, and the texts that name them."""
 
@@ -165,6 +170,7 @@ def _tombstone(body: bytes) -> bytes:
 
 def clean_session(tx: Transaction, session_key: str, marks: Sequence[str], now_ms: int) -> None:
     """Take the person out of the session's row: previews, names, origin and route."""
+    sessions.forget_saved(tx, session_key)
     row = sessions.find(tx, session_key)
     if row is None:
         return

@@ -9,6 +9,9 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from openclaw.errors import SessionNotFound, VersionConflict
 from openclaw.store import failpoints, search
@@ -23,6 +26,7 @@ PREVIEW_CHARS = 300
 LAST = 1 << 62
 # Set in the salt of an imported window: ids that came with the file may be the ids of entries to come.
 FOREIGN_IDS = 1 << 32
+_GONE = b'{"customType":"erased"}'
 
 
 def salt_of(session_id: str) -> int:
@@ -84,9 +88,18 @@ def append(
     return tuple(stored)
 
 
-def touch(tx: Transaction, session: SessionRow, human: bool, now_ms: int) -> None:
-    """Note activity: a person's turn refreshes the session, any turn moves it up in lists (LIFE-12)."""
+def touch(tx: Transaction, session: SessionRow, human: bool, now_ms: int) -> SessionRow:
+    """Note activity: a person's turn refreshes the session, any turn moves it up in lists (LIFE-12).
+
+    `session` must be the row as it is; returns it as it is then.
+    """
     tx.run(SQL["touch"], (int(human), now_ms, session.session_no))
+    entry = replace(
+        session.entry,
+        updated_at=max(session.entry.updated_at, now_ms),
+        last_interaction_at=now_ms if human else session.entry.last_interaction_at,
+    )
+    return replace(session, version=session.version + 1, entry=entry)
 
 
 def _insert(
@@ -144,12 +157,78 @@ def tail(
 def span(
     tx: Transaction, window_no: int, first_seq: int, last_seq: int, limit: int = LAST
 ) -> tuple[StoredEntry, ...]:
-    """Entries first_seq..last_seq in order."""
-    first, last = entry_range(window_no)
-    bounds = (first + max(first_seq, 1), min(last - 1, first + last_seq), limit)
-    return tuple(StoredEntry(*row) for row in tx.rows(SQL["from_seq"], bounds))
+    """Entries first_seq..last_seq in order, through the windows that this one goes on from (LIFE-23).
+
+    A fork counts on from its base, so the numbers are dense. What an erase took out of a base is an
+    entry that says nothing.
+    """
+    first_seq = max(first_seq, 1)
+    own = _own_span(tx, window_no, first_seq, last_seq, limit)
+    if own and own[0].seq == first_seq:
+        return own
+    found: list[StoredEntry] = []
+    for piece in _stretches(tx, window_no):
+        first = max(first_seq, piece.first_seq)
+        if piece.window_no == window_no:
+            there, last = own, own[-1].seq if own else 0
+        else:
+            last = min(last_seq, piece.last_seq)
+            there = _own_span(tx, piece.window_no, first, last, limit)
+        found += _without_holes(there, first, min(last, first + limit - 1), piece.id_salt)
+    return tuple(found[:limit])
 
 
 def entry_at(tx: Transaction, window_no: int, seq: int) -> StoredEntry | None:
+    """One entry by its number, through the windows that this one goes on from."""
     row: Row | None = tx.row(SQL["entry"], (entry_no_of(window_no, seq),))
+    if row is None:
+        row = tx.row(SQL["entry"], (entry_no_of(holder_of(tx, window_no, seq), seq),))
     return None if row is None else StoredEntry(*row)
+
+
+def holder_of(tx: Transaction, window_no: int, seq: int) -> int:
+    """The window that holds the entry with this number: this one, or one that it goes on from."""
+    pieces = _stretches(tx, window_no)
+    return next((piece.window_no for piece in pieces if seq <= piece.last_seq), window_no)
+
+
+class _Stretch(NamedTuple):
+    """The part of a transcript that one window holds."""
+
+    window_no: int
+    first_seq: int
+    last_seq: int
+    id_salt: int
+
+
+def _stretches(tx: Transaction, window_no: int) -> list[_Stretch]:
+    """The parts of a window's transcript, oldest first, its own part last."""
+    pieces: list[_Stretch] = []
+    last_seq = LAST
+    for number, base_no, base_seq, salt in tx.rows(SQL["bases"], (window_no,)):
+        pieces.append(_Stretch(number, base_seq + 1 if base_no is not None else 1, last_seq, salt))
+        last_seq = base_seq
+    return pieces[::-1]
+
+
+def _own_span(
+    tx: Transaction, window_no: int, first_seq: int, last_seq: int, limit: int
+) -> tuple[StoredEntry, ...]:
+    first, last = entry_range(window_no)
+    bounds = (first + first_seq, min(last - 1, first + last_seq), limit)
+    return tuple(StoredEntry(*row) for row in tx.rows(SQL["from_seq"], bounds))
+
+
+def _without_holes(
+    entries: Sequence[StoredEntry], first_seq: int, last_seq: int, salt: int
+) -> Sequence[StoredEntry]:
+    """The entries first_seq..last_seq, an empty one in the place of each that is gone."""
+    if len(entries) == last_seq - first_seq + 1:
+        return entries
+    there = {entry.seq: entry for entry in entries}
+    return [there.get(seq) or _gone(seq, salt) for seq in range(first_seq, last_seq + 1)]
+
+
+def _gone(seq: int, salt: int) -> StoredEntry:
+    entry_id = entry_id_of(salt, seq)
+    return StoredEntry(seq, entry_id, seq - 1 or None, "custom", None, None, "internal", None, 0, _GONE)

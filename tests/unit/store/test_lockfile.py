@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from openclaw.errors import StoreLocked, StoreReadOnly
-from openclaw.store.lockfile import OwnerLock
+from openclaw.errors import StoreBusy, StoreError, StoreFull, StoreLocked, StoreReadOnly
+from openclaw.store.lockfile import OwnerLock, unusable
 from openclaw.store.sqlite import SqliteDatabase
 
 
@@ -98,3 +98,21 @@ async def test_a_database_is_open_once_even_inside_one_process(path: Path) -> No
     await database.close()
     again = await SqliteDatabase.open(path)
     await again.close()
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "words"),
+    [
+        (errno.EMFILE, StoreBusy, "too many files are open to use the state directory /state. "),
+        (errno.ENFILE, StoreBusy, "raise the limit (ulimit -n), and try again."),
+        (errno.ENOSPC, StoreFull, "the disk is full: nothing could be created in /state. Free some space."),
+        (errno.EDQUOT, StoreFull, "the disk is full"),
+        (errno.EACCES, StoreReadOnly, "cannot write to the state directory /state: why. Make it writable"),
+    ],
+)
+def test_why_a_directory_cannot_be_used_is_told_with_the_way_out(
+    number: int, kind: type[StoreError], words: str
+) -> None:
+    told = unusable(Path("/state"), OSError(number, "why"))
+    assert type(told) is kind
+    assert words in told.message

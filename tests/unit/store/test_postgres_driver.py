@@ -229,6 +229,22 @@ async def test_a_unit_that_takes_too_long_is_rolled_back() -> None:
         assert await written(database) == ["a", "b"]
 
 
+@pytest.mark.parametrize("error", [SystemExit(1), asyncio.CancelledError(), StopIteration()])
+async def test_no_unit_ends_a_thread(database: PostgresDatabase, error: BaseException) -> None:
+    def ends(tx: Transaction) -> None:
+        tx.rows("SELECT 1")
+        raise error
+
+    said = f"a unit of work raised {type(error).__name__}"
+    results = await batch(database, Word("a"), ends, Word("b"))
+    assert (results[0], str(results[1]), results[2]) == ("a", said, "b")
+    for call in (database.write, database.read, database.read, database.read):
+        with pytest.raises(RuntimeError, match=said):
+            await asyncio.wait_for(call(ends), PATIENCE_S)
+    assert all(thread.is_alive() for thread in database._threads)
+    assert await written(database) == ["a", "b"]
+
+
 @pytest.mark.parametrize(
     ("code", "kind"),
     [("53100", StoreFull), ("53300", StoreBusy), ("55P03", StoreBusy), ("25006", StoreReadOnly),

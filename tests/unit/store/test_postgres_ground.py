@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -147,6 +148,18 @@ async def test_a_schema_is_created_whole_or_not_at_all(url: str, monkeypatch: py
     with pytest.raises(StoreError, match="division by zero"):
         await PostgresDatabase.open(url)
     assert shared_server().execute(TABLES, url) == []
+    monkeypatch.undo()
+    async with opened(url) as database:
+        assert await database.write(Word("a")) == "a"
+
+
+async def test_a_schema_that_cannot_be_read_is_told(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_name: str) -> str:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(postgres_schema, "read_sql", fail)
+    with pytest.raises(StoreBusy, match=r"cannot be read \(Too many open files\)\. Check how many files"):
+        await PostgresDatabase.open(url)
     monkeypatch.undo()
     async with opened(url) as database:
         assert await database.write(Word("a")) == "a"

@@ -33,7 +33,11 @@ RESTORE = "It was not changed. Restore a backup, or move the file away to start 
         ),
         (apsw.ReadOnlyError, StoreReadOnly, f"{NAME} cannot be written (why). Check its permissions."),
         (apsw.PermissionsError, StoreReadOnly, f"{NAME} cannot be written (why). Check its permissions."),
-        (apsw.CantOpenError, StoreReadOnly, f"{NAME} cannot be written (why). Check its permissions."),
+        (
+            apsw.CantOpenError,
+            StoreReadOnly,
+            f"{NAME} cannot be opened (why). Check its permissions, and how many files are open.",
+        ),
         (apsw.NotADBError, StoreCorrupt, f"{NAME} is damaged or not a database (why). {RESTORE}"),
         (apsw.CorruptError, StoreCorrupt, f"{NAME} is damaged or not a database (why). {RESTORE}"),
         (apsw.BusyError, StoreBusy, f"another program is using {NAME} (why). Close it and try again."),

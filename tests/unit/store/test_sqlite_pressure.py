@@ -91,8 +91,8 @@ async def test_who_leaves_the_line_does_not_take_the_place_of_the_next(
     (standing,) = await hand_over(database, [gate])
     await asyncio.wait_for(gate.entered.wait(), PATIENCE_S)
     first, second = await hand_over(database, words("first", "second"))
+    # The caller of `standing` leaves, its place is taken until it is done; `first` does not wait that long.
     standing.cancel()
-    # `standing` gives its place to `first`, which is cancelled before it can take it.
     asyncio.get_running_loop().call_soon(first.cancel)
     gate.open()
     assert await outcomes([second]) == ["second"]

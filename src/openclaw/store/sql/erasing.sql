@@ -57,14 +57,23 @@ SELECT coalesce(e.body, (SELECT b.body FROM blobs b WHERE b.hash = e.blob_hash))
 WHERE e.entry_no > $1 AND e.entry_no < $2 AND e.type = 'message' AND e.audience = 'people'
 ORDER BY e.entry_no DESC LIMIT 1
 
+-- name: last_numbers
+-- What comes after these is of a new session with the same key, and stays.
+SELECT (SELECT coalesce(max(admission), 0) FROM inbox), (SELECT coalesce(max(window_no), 0) FROM windows),
+  (SELECT coalesce(max(delivery_no), 0) FROM outbox), (SELECT coalesce(max(usage_no), 0) FROM usage),
+  (SELECT coalesce(max(removal_no), 0) FROM removals)
+
+-- name: detach_forks
+UPDATE windows SET base_no = NULL, base_seq = 0 WHERE base_no = $1
+
 -- name: inputs_of_session
-SELECT run_id FROM inbox WHERE session_key = $1
+SELECT run_id FROM inbox WHERE session_key = $1 AND admission <= $2
 
 -- name: runs_of_session
-SELECT run_id FROM runs WHERE session_key = $1
+SELECT run_id FROM runs WHERE session_key = $1 AND window_no <= $2
 
 -- name: deliveries_of_session
-SELECT delivery_no FROM outbox WHERE session_key = $1
+SELECT delivery_no FROM outbox WHERE session_key = $1 AND delivery_no <= $2
 
 -- name: deliveries_of_run
 SELECT delivery_no FROM outbox WHERE run_id = $1
@@ -74,16 +83,16 @@ SELECT delivery_no FROM outbox
 WHERE target = $1 AND (CAST($2 AS TEXT) IS NULL OR channel = $2) AND (CAST($3 AS TEXT) IS NULL OR account_id = $3)
 
 -- name: usage_of_session
-SELECT usage_no FROM usage WHERE session_key = $1
+SELECT usage_no FROM usage WHERE session_key = $1 AND usage_no <= $2
 
 -- name: usage_of_run
 SELECT usage_no FROM usage WHERE run_id = $1
 
 -- name: removals_of_session
-SELECT removal_no FROM removals WHERE session_key = $1
+SELECT removal_no FROM removals WHERE session_key = $1 AND removal_no <= $2
 
 -- name: spawns_of_session
-SELECT child_run_id FROM spawns WHERE parent_key = $1 OR child_key = $1
+SELECT child_run_id FROM spawns WHERE (parent_key = $1 OR child_key = $1) AND created_at <= $2
 
 -- name: remove_input
 DELETE FROM inbox WHERE run_id = $1 RETURNING run_id
@@ -95,7 +104,7 @@ DELETE FROM runs WHERE run_id = $1 AND state = 'ended' RETURNING run_id
 DELETE FROM outbox WHERE delivery_no = $1 RETURNING delivery_no
 
 -- name: anonymise_usage
-UPDATE usage SET session_key = 'erased', run_id = 'erased', call_id = 'erased-' || usage_no
+UPDATE usage SET session_key = 'erased', run_id = 'erased', tree_key = NULL, call_id = 'erased-' || usage_no
 WHERE usage_no = $1 RETURNING usage_no
 
 -- name: remove_removal

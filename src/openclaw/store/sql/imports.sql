@@ -39,6 +39,10 @@ INSERT INTO entry_sources (entry_no, line) VALUES ($1, $2)
 -- name: forget_changes
 DELETE FROM id_changes WHERE window_no = $1
 
+-- name: copy_changes
+INSERT INTO id_changes (window_no, seq, entry_id)
+SELECT CAST($1 AS BIGINT), seq, entry_id FROM id_changes WHERE window_no = $2 AND seq > $3
+
 -- name: ids_of_window
 SELECT entry_id FROM entries WHERE entry_no > $1 AND entry_no < $2
 
@@ -55,10 +59,20 @@ WHERE entry_no > $1 AND entry_no < $2 AND type = 'message' AND audience = 'peopl
 ORDER BY entry_no DESC LIMIT $3
 
 -- name: export_page
-SELECT e.seq, e.entry_id, p.entry_id, e.type, e.created_at,
-  coalesce(e.body, (SELECT b.body FROM blobs b WHERE b.hash = e.blob_hash)), s.line
+-- Large bodies come one at a time, so that a page stays small.
+SELECT e.seq, e.entry_id, p.entry_id, e.type, e.created_at, e.body,
+  CASE WHEN e.blob_hash IS NULL THEN s.line END
 FROM entries e
 LEFT JOIN entries p ON p.entry_no = e.entry_no - e.seq + e.parent_seq
 LEFT JOIN entry_sources s ON s.entry_no = e.entry_no
 WHERE e.entry_no > $1 AND e.entry_no < $2
 ORDER BY e.entry_no LIMIT $3
+
+-- name: export_large
+SELECT b.body, s.line FROM entries e
+JOIN blobs b ON b.hash = e.blob_hash
+LEFT JOIN entry_sources s ON s.entry_no = e.entry_no
+WHERE e.entry_no = $1
+
+-- name: last_seq
+SELECT seq FROM entries WHERE entry_no > $1 AND entry_no < $2 ORDER BY entry_no DESC LIMIT 1

@@ -33,3 +33,12 @@ SELECT session_key FROM inbox WHERE state = 'queued' GROUP BY session_key ORDER 
 
 -- name: waiting_run_id
 SELECT run_id FROM inbox WHERE admission = $1 AND session_key = $2 AND state = 'queued'
+
+-- name: get
+SELECT admission, run_id, session_key, source, principal, human, accepted_at, expires_at, body FROM inbox
+WHERE run_id = $1
+
+-- name: drop_oldest
+UPDATE inbox SET state = 'cancelled' WHERE admission IN (
+  SELECT admission FROM inbox WHERE session_key = $1 AND state = 'queued' AND human = 1 ORDER BY admission LIMIT $2)
+RETURNING admission, run_id, session_key, source, principal, human, accepted_at, expires_at, body

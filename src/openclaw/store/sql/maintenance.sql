@@ -57,14 +57,22 @@ INSERT INTO removals (session_key, session_id, agent_id, kind, state, reason, at
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 
 -- name: deleted_windows
-SELECT w.window_no, w.session_key, w.session_id, w.deleted_at, r.removal_no,
+-- What maintenance deleted can be taken back until its own time is up; what a person deleted is kept until $1.
+-- A window that others are based on stays as long as one of them can still be read.
+SELECT w.window_no, w.session_key, w.session_id, w.deleted_at, w.ended_at, w.end_reason, r.removal_no,
+  CASE WHEN EXISTS (SELECT 1 FROM entries e
+      WHERE e.entry_no > w.window_no * 4294967296 AND e.entry_no < (w.window_no + 1) * 4294967296)
+    OR EXISTS (SELECT 1 FROM window_sources s WHERE s.window_no = w.window_no)
+  THEN 1 ELSE 0 END AS holds_words,
   CASE
-    WHEN EXISTS (SELECT 1 FROM windows f WHERE f.base_no = w.window_no AND f.deleted_at IS NULL) THEN 0
-    WHEN w.deleted_at <= $1 OR r.undo_until <= $2 THEN 1
+    WHEN EXISTS (SELECT 1 FROM windows f WHERE f.base_no = w.window_no AND f.purging_at IS NULL) THEN 0
+    WHEN r.removal_no IS NULL AND w.deleted_at <= $1 THEN 1
+    WHEN r.state = 'purged' OR r.undo_until <= $2 THEN 1
     ELSE 0
   END AS due
 FROM windows w
-LEFT JOIN removals r ON r.session_key = w.session_key AND r.at = w.deleted_at AND r.state = 'deleted'
+LEFT JOIN removals r ON r.session_key = w.session_key AND r.at = w.deleted_at
+  AND r.state IN ('deleted', 'purged') AND r.reason <> 'deleted'
 WHERE w.deleted_at IS NOT NULL AND w.purging_at IS NULL
   AND (w.deleted_at, w.window_no) > ($3, $4)
 ORDER BY w.deleted_at, w.window_no LIMIT 200
@@ -86,10 +94,3 @@ WHERE session_key = $1 ORDER BY removal_no
 -- name: used_bytes
 SELECT ((SELECT page_count FROM pragma_page_count) - (SELECT freelist_count FROM pragma_freelist_count))
   * (SELECT page_size FROM pragma_page_size)
-
--- name: mark_deleted
--- The plus keeps the index of deleted windows out: many are deleted in one moment, few have one key.
-UPDATE windows SET purging_at = $1
-WHERE session_key = $2 AND +deleted_at = $3 AND purging_at IS NULL
-  AND NOT EXISTS (SELECT 1 FROM windows f WHERE f.base_no = windows.window_no AND f.deleted_at IS NULL)
-RETURNING window_no

@@ -7,7 +7,7 @@ ON CONFLICT (idempotency_key) DO NOTHING
 -- name: due
 SELECT delivery_no, idempotency_key, session_key, run_id, channel, target, account_id, thread_id, body, state,
   attempts, created_at, expires_at
-FROM outbox WHERE channel = $1 AND state = 'prepared' ORDER BY delivery_no LIMIT $2
+FROM outbox WHERE channel = $1 AND state = 'prepared' AND expires_at > $2 ORDER BY delivery_no LIMIT $3
 
 -- name: start
 UPDATE outbox SET state = 'sending', attempts = attempts + 1, updated_at = $1

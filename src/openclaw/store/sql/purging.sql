@@ -1,5 +1,5 @@
 -- name: mark
-UPDATE windows SET purging_at = $1, deleted_at = coalesce(deleted_at, $1)
+UPDATE windows SET purging_at = $1, deleted_at = coalesce(deleted_at, $1), saved = NULL
 WHERE window_no = $2 AND purging_at IS NULL RETURNING window_no
 
 -- name: next_marked
@@ -26,7 +26,9 @@ JOIN entries e ON e.entry_no = r.window_no * 4294967296 + r.seq
 WHERE r.search_no = $1
 
 -- name: unindex_words
-INSERT INTO search (search, rowid, words) VALUES ('delete', $1, $2)
+-- What the index was given: the word of the window, then the words.
+INSERT INTO search (search, rowid, words)
+VALUES ('delete', $1, (SELECT char(57344) || window_no || ' ' FROM search_rows WHERE search_no = $1) || $2)
 
 -- name: unindex_row
 DELETE FROM search_rows WHERE search_no = $1
@@ -56,6 +58,7 @@ UPDATE windows SET purged_at = $1 WHERE window_no = $2
 DELETE FROM session_conversations WHERE session_key = $1
   AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.session_key = $1)
   AND NOT EXISTS (SELECT 1 FROM windows w WHERE w.session_key = $1 AND w.purged_at IS NULL)
+  AND NOT EXISTS (SELECT 1 FROM archives a WHERE a.session_key = $1)
 
 -- name: forget_source
 DELETE FROM window_sources WHERE window_no = $1

@@ -23,6 +23,9 @@ UPDATE sessions SET version = version + 1, status = 'running', started_at = $1, 
   last_run_id = $2, last_interaction_at = CASE WHEN $3 = 1 THEN $1 ELSE last_interaction_at END
 WHERE session_no = $4
 
+-- name: held
+SELECT run_id FROM runs WHERE run_id = $1 AND state = 'active' AND fence = $2
+
 -- name: progress
 UPDATE runs SET last_progress = $1, resumes = 0 WHERE run_id = $2 AND state = 'active' AND fence = $3 RETURNING run_id
 
@@ -53,17 +56,6 @@ UPDATE sessions SET version = version + 1, status = $1, ended_at = $2, runtime_m
   estimated_cost_usd = CASE WHEN CAST($14 AS DOUBLE PRECISION) IS NULL THEN estimated_cost_usd
     ELSE coalesce(estimated_cost_usd, 0) + $14 END
 WHERE session_key = $15
-
--- name: insert_usage
-INSERT INTO usage (call_id, state, session_key, agent_id, run_id, provider, model, at, input, output, cache_read,
-  cache_write, cost_usd)
-VALUES ($1, 'settled', $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-ON CONFLICT (call_id) DO NOTHING
-RETURNING call_id
-
--- name: add_cost
-UPDATE sessions SET version = version + 1, estimated_cost_usd = coalesce(estimated_cost_usd, 0) + $1
-WHERE session_key = $2
 
 -- name: usage_totals
 SELECT count(*), CAST(coalesce(sum(input), 0) AS BIGINT), CAST(coalesce(sum(output), 0) AS BIGINT), sum(cost_usd)

@@ -66,6 +66,7 @@ CREATE TABLE sessions (
   cache_read          INTEGER,
   cache_write         INTEGER,
   estimated_cost_usd  REAL,
+  folded              TEXT, -- names with letters outside ASCII, folded, for the search of lists; mostly NULL
   more                BLOB NOT NULL
 );
 -- The only index that every message moves: lists over all agents merge one range per agent.
@@ -88,6 +89,7 @@ CREATE TABLE windows (
   started_at      INTEGER NOT NULL,
   ended_at        INTEGER,
   end_reason      TEXT,
+  saved           BLOB,    -- the session as it was when this window ended, for taking the reset back
   deleted_at      INTEGER, -- its key was deleted: readable by id, but a new session of the key does not inherit it
   purging_at      INTEGER, -- its transcript is being removed for good, in slices
   purged_at       INTEGER  -- nothing of its transcript is left; the row stays, so that its id is never used again
@@ -206,6 +208,8 @@ CREATE TABLE inbox (
 CREATE UNIQUE INDEX inbox_external ON inbox (channel, account_id, peer_id, external_id)
   WHERE external_id IS NOT NULL;
 CREATE INDEX inbox_waiting ON inbox (session_key, admission) WHERE state = 'queued';
+-- Commands that were taken and are being carried out: few, and looked for at every start.
+CREATE INDEX inbox_unanswered ON inbox (admission) WHERE consumed_by = '';
 
 -- One execution of the agent loop. At most one is active per session; `fence` grows with every owner.
 CREATE TABLE runs (
@@ -281,6 +285,7 @@ CREATE TABLE usage (
   session_key    TEXT NOT NULL,
   agent_id       TEXT NOT NULL,
   run_id         TEXT NOT NULL,
+  tree_key       TEXT, -- the session at the root of a tree of helpers; counted only where it costs
   provider       TEXT NOT NULL,
   model          TEXT NOT NULL,
   at             INTEGER NOT NULL,
@@ -291,6 +296,9 @@ CREATE TABLE usage (
   cost_usd       REAL
 );
 CREATE INDEX usage_session ON usage (session_key, at);
+CREATE INDEX usage_day ON usage (agent_id, at) WHERE cost_usd > 0;
+CREATE INDEX usage_tree ON usage (tree_key) WHERE tree_key IS NOT NULL AND cost_usd > 0;
+CREATE INDEX usage_reserved ON usage (run_id) WHERE state = 'reserved';
 
 -- Full text over what people and models said. A message puts its words into `search_pending` in its own
 -- commit; every so many are folded into the index together, because an index that is written at every
@@ -324,6 +332,18 @@ CREATE TABLE removals (
   CHECK ((state = 'deleted') = (undo_until IS NOT NULL))
 );
 CREATE INDEX removals_key ON removals (session_key, at);
+
+-- Files that transcripts were written to before their rows were purged (DB-17), so that an erase finds them.
+CREATE TABLE archives (
+  window_no   INTEGER PRIMARY KEY REFERENCES windows (window_no),
+  session_key TEXT NOT NULL,
+  path        TEXT NOT NULL,
+  size        INTEGER NOT NULL CHECK (size >= 0),
+  sha256      TEXT NOT NULL,
+  written_at  INTEGER NOT NULL
+);
+CREATE INDEX archives_key ON archives (session_key);
+CREATE INDEX archives_written ON archives (written_at, window_no);
 
 -- Scheduled jobs and paired devices (token hashes only).
 CREATE TABLE jobs (

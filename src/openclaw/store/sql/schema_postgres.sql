@@ -33,6 +33,7 @@ CREATE TABLE windows (
   started_at      BIGINT NOT NULL,
   ended_at        BIGINT,
   end_reason      TEXT COLLATE "C",
+  saved           BYTEA,  -- the session as it was when this window ended, for taking the reset back
   deleted_at      BIGINT, -- its key was deleted: readable by id, but a new session of the key does not inherit it
   purging_at      BIGINT, -- its transcript is being removed for good, in slices
   purged_at       BIGINT  -- nothing of its transcript is left; the row stays, so that its id is never used again
@@ -93,6 +94,7 @@ CREATE TABLE sessions (
   cache_read          BIGINT,
   cache_write         BIGINT,
   estimated_cost_usd  DOUBLE PRECISION,
+  folded              TEXT COLLATE "C", -- names with letters outside ASCII, folded, for the search of lists
   more                BYTEA NOT NULL
 );
 -- The only index that every message moves: lists over all agents merge one range per agent.
@@ -210,6 +212,8 @@ CREATE TABLE inbox (
 CREATE UNIQUE INDEX inbox_external ON inbox (channel, account_id, peer_id, external_id)
   WHERE external_id IS NOT NULL;
 CREATE INDEX inbox_waiting ON inbox (session_key, admission) WHERE state = 'queued';
+-- Commands that were taken and are being carried out: few, and looked for at every start.
+CREATE INDEX inbox_unanswered ON inbox (admission) WHERE consumed_by = '';
 
 -- One execution of the agent loop. At most one is active per session; `fence` grows with every owner.
 CREATE TABLE runs (
@@ -285,6 +289,7 @@ CREATE TABLE usage (
   session_key    TEXT COLLATE "C" NOT NULL,
   agent_id       TEXT COLLATE "C" NOT NULL,
   run_id         TEXT COLLATE "C" NOT NULL,
+  tree_key       TEXT COLLATE "C", -- the session at the root of a tree of helpers; counted only where it costs
   provider       TEXT COLLATE "C" NOT NULL,
   model          TEXT COLLATE "C" NOT NULL,
   at             BIGINT NOT NULL,
@@ -295,6 +300,9 @@ CREATE TABLE usage (
   cost_usd       DOUBLE PRECISION
 );
 CREATE INDEX usage_session ON usage (session_key, at);
+CREATE INDEX usage_day ON usage (agent_id, at) WHERE cost_usd > 0;
+CREATE INDEX usage_tree ON usage (tree_key) WHERE tree_key IS NOT NULL AND cost_usd > 0;
+CREATE INDEX usage_reserved ON usage (run_id) WHERE state = 'reserved';
 
 -- Full text over what people and models said. A message puts its words into `search_pending` in its own
 -- commit; every so many are folded into the index together, because an index that is written at every
@@ -333,6 +341,18 @@ CREATE TABLE removals (
   CHECK ((state = 'deleted') = (undo_until IS NOT NULL))
 );
 CREATE INDEX removals_key ON removals (session_key, at);
+
+-- Files that transcripts were written to before their rows were purged (DB-17), so that an erase finds them.
+CREATE TABLE archives (
+  window_no   BIGINT PRIMARY KEY REFERENCES windows (window_no),
+  session_key TEXT COLLATE "C" NOT NULL,
+  path        TEXT COLLATE "C" NOT NULL,
+  size        BIGINT NOT NULL CHECK (size >= 0),
+  sha256      TEXT COLLATE "C" NOT NULL,
+  written_at  BIGINT NOT NULL
+);
+CREATE INDEX archives_key ON archives (session_key);
+CREATE INDEX archives_written ON archives (written_at, window_no);
 
 -- Scheduled jobs and paired devices (token hashes only).
 CREATE TABLE jobs (

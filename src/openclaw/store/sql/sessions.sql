@@ -12,7 +12,7 @@ ORDER BY updated_at DESC LIMIT 2
 -- name: insert_session
 INSERT INTO sessions VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
   $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38,
-  $39, $40, $41, $42, $43, $44, $45, $46, $47, $48, $49, $50)
+  $39, $40, $41, $42, $43, $44, $45, $46, $47, $48, $49, $50, $51)
 RETURNING session_no
 
 -- name: replace_session
@@ -24,8 +24,9 @@ UPDATE sessions SET session_key = $1, agent_id = $2, kind = $3, session_type = $
   route_account = $29, route_thread = $30, send_policy = $31, status = $32, last_run_id = $33, started_at =
   $34, ended_at = $35, runtime_ms = $36, system_sent = $37, aborted_last_run = $38, model_provider = $39,
   model = $40, input_tokens = $41, output_tokens = $42, total_tokens = $43, total_tokens_fresh = $44,
-  context_tokens = $45, cache_read = $46, cache_write = $47, estimated_cost_usd = $48, more = $49
-WHERE session_no = $50 AND version = $51
+  context_tokens = $45, cache_read = $46, cache_write = $47, estimated_cost_usd = $48, folded = $49,
+  more = $50
+WHERE session_no = $51 AND version = $52
 RETURNING version
 
 -- name: delete_session
@@ -51,11 +52,23 @@ RETURNING window_no
 -- name: end_window
 UPDATE windows SET ended_at = $1, end_reason = $2 WHERE window_no = $3
 
+-- name: leave_window
+UPDATE windows SET ended_at = $1, end_reason = $2, saved = $3 WHERE window_no = $4
+
+-- name: forget_saved
+UPDATE windows SET saved = NULL WHERE session_key = $1 AND saved IS NOT NULL
+
+-- name: base_window
+UPDATE windows SET base_no = $1, base_seq = $2, id_salt = $3 WHERE window_no = $4
+
+-- name: saved_in_window
+SELECT saved FROM windows WHERE window_no = $1
+
 -- name: forget_windows
 UPDATE windows SET deleted_at = $1 WHERE session_key = $2 AND deleted_at IS NULL
 
 -- name: reopen_window
-UPDATE windows SET ended_at = NULL, end_reason = NULL WHERE window_no = $1
+UPDATE windows SET ended_at = NULL, end_reason = NULL, saved = NULL WHERE window_no = $1
 
 -- name: get_window
 SELECT window_no, session_id, session_key, previous_no, base_no, base_seq, id_salt, reason, started_at, ended_at,
@@ -84,7 +97,7 @@ WHERE agent_id = $1
   AND (CAST($5 AS TEXT) IS NULL OR spawned_by = $5)
   AND (CAST($6 AS TEXT) IS NULL OR lower(session_key) LIKE $6 ESCAPE '\' OR lower(session_id) LIKE $6 ESCAPE '\'
     OR lower(label) LIKE $6 ESCAPE '\' OR lower(display_name) LIKE $6 ESCAPE '\'
-    OR lower(subject) LIKE $6 ESCAPE '\')
+    OR lower(subject) LIKE $6 ESCAPE '\' OR folded LIKE $6 ESCAPE '\')
   AND kind NOT IN ('cron-run', $7, $8)
 ORDER BY updated_at DESC, session_no DESC LIMIT $9 OFFSET $10
 
@@ -97,7 +110,7 @@ WHERE (CAST($1 AS TEXT) IS NULL OR agent_id = $1)
   AND (CAST($5 AS TEXT) IS NULL OR spawned_by = $5)
   AND (CAST($6 AS TEXT) IS NULL OR lower(session_key) LIKE $6 ESCAPE '\' OR lower(session_id) LIKE $6 ESCAPE '\'
     OR lower(label) LIKE $6 ESCAPE '\' OR lower(display_name) LIKE $6 ESCAPE '\'
-    OR lower(subject) LIKE $6 ESCAPE '\')
+    OR lower(subject) LIKE $6 ESCAPE '\' OR folded LIKE $6 ESCAPE '\')
   AND kind NOT IN ('cron-run', $7, $8)
 
 -- name: children

@@ -28,6 +28,23 @@ SELECT seq, entry_id, parent_seq, type, role, provenance, audience, run_id, crea
   coalesce(body, (SELECT b.body FROM blobs b WHERE b.hash = blob_hash))
 FROM entries WHERE entry_no >= $1 AND entry_no <= $2 ORDER BY entry_no LIMIT $3
 
+-- name: bases
+-- The window itself, then the windows that it goes on from, nearest first. Chains are short: see `forking`.
+WITH RECURSIVE chain (depth, window_no, base_no, base_seq, id_salt) AS (
+  SELECT 0, window_no, base_no, base_seq, id_salt FROM windows WHERE window_no = $1
+  UNION ALL
+  SELECT c.depth + 1, w.window_no, w.base_no, w.base_seq, w.id_salt
+  FROM chain c JOIN windows w ON w.window_no = c.base_no WHERE c.depth < 64
+)
+SELECT window_no, base_no, base_seq, id_salt FROM chain ORDER BY depth
+
+-- name: size_of_window
+-- Of its last entries, so that a very long transcript is not read whole; they are more than any fork may bring.
+SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM (
+  SELECT coalesce(length(body), (SELECT length(b.body) FROM blobs b WHERE b.hash = blob_hash)) AS size FROM entries
+  WHERE entry_no > $1 AND entry_no < $2 ORDER BY entry_no DESC LIMIT 20000
+) newest
+
 -- name: entry
 SELECT seq, entry_id, parent_seq, type, role, provenance, audience, run_id, created_at,
   coalesce(body, (SELECT b.body FROM blobs b WHERE b.hash = blob_hash))
