@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -81,6 +81,8 @@ DONE = b"data: [DONE]\n\n"
 class FakeOpenAIServer:
     """Use as an async context manager; `base_url` is what a provider's configuration holds."""
 
+    path = "/v1/chat/completions"
+
     def __init__(self, *replies: FakeReply, then: FakeReply | None = None) -> None:
         self._replies: deque[FakeReply] = deque(replies)
         self._then = then
@@ -91,11 +93,16 @@ class FakeOpenAIServer:
         self.requests: list[FakeRequest] = []
         # Requests whose client went away before the answer was complete.
         self.disconnects = 0
+        # What `GET /v1/models` answers.
+        self.models: Any = {"object": "list", "data": []}
         self.base_url = ""
+        # Looks at a request's body first; None leaves it to the script.
+        self.decide: Callable[[dict[str, Any]], FakeReply | None] | None = None
 
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=64 * 1024 * 1024)
-        app.router.add_post("/v1/chat/completions", self._handle)
+        app.router.add_post(self.path, self._handle)
+        app.router.add_get("/v1/models", self._list_models)
         self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
@@ -133,19 +140,24 @@ class FakeOpenAIServer:
         async with self._changed:
             self._changed.notify_all()
 
+    async def _list_models(self, _request: web.Request) -> web.Response:
+        return web.json_response(self.models)
+
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         try:
             raw = await request.read()
             connection = self._connections.setdefault(request.protocol, len(self._connections))
             self.requests.append(FakeRequest(request.path, dict(request.headers), raw, connection))
             await self._note()
-            return await self._answer(request, self._next_reply())
+            return await self._answer(request, self._next_reply(raw))
         except (asyncio.CancelledError, ConnectionResetError):
             self.disconnects += 1
             await self._note()
             raise
 
-    def _next_reply(self) -> FakeReply:
+    def _next_reply(self, raw: bytes) -> FakeReply:
+        if self.decide is not None and (decided := self.decide(json.loads(raw))) is not None:
+            return decided
         if self._replies:
             return self._replies.popleft()
         if self._then is not None:

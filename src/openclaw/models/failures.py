@@ -8,6 +8,7 @@ room decides nothing about retries, fall-back or compaction; the engine does.
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
@@ -24,13 +25,20 @@ from openclaw.models.cleaning import decode_leniently
 # kind -> can the same request succeed a little later?
 RETRYABLE = {
     "auth": False,
-    "rate_limited": True,
+    "billing": False,
+    "rate_limit": True,
     "overloaded": True,
     "server_error": True,
-    "bad_request": False,
-    "context_overflow": False,
+    "timeout": True,
     "network": True,
     "protocol": True,
+    # The conversation does not fit: compaction may help (COMP-4).
+    "overflow": False,
+    # One message of the conversation is refused: leaving it out may help (PITFALLS B2).
+    "invalid_entry": False,
+    # A safety filter, or the model itself, declined to answer.
+    "refused": False,
+    "bad_request": False,
     "internal": False,
 }
 
@@ -45,29 +53,85 @@ _MIN_SECRET_CHARS = 4
 _OVERFLOW_WORDS = (
     "context_length_exceeded",
     "context length exceeded",
+    "exceed_context_size",
     "maximum context length",
     "max context length",
+    "maximum model length",
+    "max_model_len",
     "model_context_window_exceeded",
     "context window",
     "context size",
+    "context limit",
     "greater than the context length",
+    "exceeds the context length",
     "prompt is too long",
     "prompt too long",
+    "prompt contains too many tokens",
     "input is too long",
     "input too long",
     "too many input tokens",
     "too many tokens",
+    "too large for model",
     "reduce the length of the messages",
+    "reduce the length of the prompt",
     "input token count",
+    "input tokens exceed",
     "exceeded model token limit",
     "exceeds token limit",
+    "exceeds the maximum number of tokens",
     "token limit exceeded",
+    "tokens exceeds the",
     "maximum prompt length",
+    "maximum allowed input length",
     "request too large",
     "request_too_large",
+    "request entity too large",
+    "payload too large",
 )
 _OVERFLOW_STATUSES = frozenset({0, 400, 413, 422, 500})
-_NO_CREDIT_WORDS = ("insufficient_quota", "exceeded your current quota", "insufficient balance", "billing")
+
+# How providers say that somebody has to pay first, whatever the status.
+_BILLING_WORDS = (
+    "insufficient_quota",
+    "exceeded your current quota",
+    "insufficient balance",
+    "insufficient credit",
+    "insufficient funds",
+    "credit balance is too low",
+    "billing_error",
+    "billing_not_active",
+    "billing hard limit",
+    "payment required",
+    "spend_limit",
+    "spend limit",
+    "requires more credits",
+    "out of credits",
+)
+_BILLING_STATUSES = frozenset({0, 400, 403, 429})
+
+# How providers name one message that they do not accept.
+_INVALID_ENTRY_WORDS = (
+    "invalid `signature` in `thinking` block",
+    "thinking blocks in the latest assistant message cannot be modified",
+    "expected `thinking`",
+    "text content blocks must be non-empty",
+    "must have non-empty content",
+    "content cannot be empty",
+    "without `tool_result` blocks",
+    "unexpected `tool_use_id`",
+    "tool_call_ids did not have response messages",
+    "must be a response to a preceeding message",
+    "must be a response to a preceding message",
+    "could not process image",
+    "image exceeds",
+    "invalid base64",
+    "invalid image",
+    "unsupported image",
+    "image dimensions exceed",
+)
+_NAMED_ENTRY = re.compile(r"messages[.\[]([0-9]{1,6})")
+_FILTER_WORDS = ("content_filter", "content_policy", "content management policy", "content filtering policy")
+_REQUEST_STATUSES = frozenset({0, 400, 422})
 
 # Errors inside a stream often have a word instead of an HTTP status. First match wins.
 _WORDS_TO_STATUS = (
@@ -75,9 +139,13 @@ _WORDS_TO_STATUS = (
     ("rate limit", 429),
     ("insufficient_quota", 429),
     ("overloaded", 503),
+    ("timeout_error", 504),
+    ("billing_error", 402),
     ("invalid_api_key", 401),
     ("authentication", 401),
     ("permission_error", 403),
+    ("not_found_error", 404),
+    ("request_too_large", 413),
     ("invalid_request", 400),
 )
 
@@ -106,6 +174,7 @@ def make_failure(
     retryable: bool | None = None,
     status: int = 0,
     retry_after_s: float | None = None,
+    entry: int | None = None,
 ) -> ModelFailure:
     """A failure whose message reads `provider/model: what`."""
     return ModelFailure(
@@ -114,6 +183,7 @@ def make_failure(
         retryable=RETRYABLE[kind] if retryable is None else retryable,
         status=status,
         retry_after_s=retry_after_s,
+        entry=entry,
     )
 
 
@@ -132,8 +202,8 @@ def exception_failure(target: ModelTarget, error: Exception, *, answering: bool)
     """A failure from an exception of the transport. `answering`: the reply had begun."""
     if isinstance(error, TimeoutError):
         if isinstance(error, aiohttp.ConnectionTimeoutError):
-            return make_failure(target, "network", "could not connect in time.")
-        return make_failure(target, "network", "sent nothing for too long; the call was given up.")
+            return make_failure(target, "timeout", "could not connect in time.")
+        return make_failure(target, "timeout", "sent nothing for too long; the call was given up.")
     if isinstance(error, aiohttp.ClientSSLError):
         what = f"no secure connection: {excerpt(str(error), target)}"
         return make_failure(target, "network", what, retryable=False)
@@ -157,52 +227,67 @@ def _classify(
 ) -> ModelFailure:
     lowered = words[:_CLASSIFIED_CHARS].lower()
     kind = _kind_of(status, lowered)
-    retryable = RETRYABLE[kind]
-    what = _SENTENCES[kind]
     hint = ""
     if kind == "auth":
         hint = setting_hint(target, "apiKey")
-    elif kind == "rate_limited" and any(word in lowered for word in _NO_CREDIT_WORDS):
-        retryable, hint = False, "The account seems to have no credit left."
+    elif kind == "billing":
+        hint = "Waiting does not help; look at the account."
     elif status == 404 or 300 <= status < 400:
         hint = "Check the model's name. " + setting_hint(target, "baseUrl")
     said = excerpt(words, target)
-    parts = [f"{what} ({where}).", f"It said: {said}" if said else "", hint]
+    parts = [f"{_SENTENCES[kind]} ({where}).", f"It said: {said}" if said else "", hint]
+    named = _NAMED_ENTRY.search(lowered) if kind == "invalid_entry" else None
     return make_failure(
         target,
         kind,
         " ".join(part for part in parts if part),
-        retryable=retryable,
         status=status,
         retry_after_s=retry_after_s,
+        entry=int(named.group(1)) if named else None,
     )
 
 
 _SENTENCES = {
     "auth": "refused the API key",
-    "rate_limited": "too many requests",
+    "billing": "the account has no credit left",
+    "rate_limit": "too many requests",
     "overloaded": "the provider is overloaded",
     "server_error": "the provider failed",
+    "timeout": "the provider gave up waiting",
+    "overflow": "the conversation is too long for this model",
+    "invalid_entry": "did not accept one message of the conversation",
+    "refused": "a content filter of the provider refused the request",
     "bad_request": "did not accept the request",
-    "context_overflow": "the conversation is too long for this model",
-    "network": "the provider gave up waiting",
 }
 
 
 def _kind_of(status: int, lowered: str) -> str:
+    if status == 402 or (status in _BILLING_STATUSES and _has(lowered, _BILLING_WORDS)):
+        return "billing"
     if status in (401, 403):
         return "auth"
     if status == 429:
-        return "rate_limited"
-    if status in _OVERFLOW_STATUSES and any(word in lowered for word in _OVERFLOW_WORDS):
-        return "context_overflow"
-    if status == 408:
-        return "network"
+        return "rate_limit"
+    if status in _OVERFLOW_STATUSES and _has(lowered, _OVERFLOW_WORDS):
+        return "overflow"
+    if status == 413:
+        return "overflow"
+    if status in _REQUEST_STATUSES:
+        if _has(lowered, _FILTER_WORDS):
+            return "refused"
+        if _has(lowered, _INVALID_ENTRY_WORDS) or _NAMED_ENTRY.search(lowered):
+            return "invalid_entry"
+    if status in (408, 504):
+        return "timeout"
     if status in (503, 529):
         return "overloaded"
     if status >= 500 or status == 0:
         return "server_error"
     return "bad_request"
+
+
+def _has(lowered: str, words: tuple[str, ...]) -> bool:
+    return any(word in lowered for word in words)
 
 
 def setting_hint(target: ModelTarget, field: str) -> str:

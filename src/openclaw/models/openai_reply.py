@@ -13,23 +13,14 @@ from typing import Any
 import msgspec
 
 from openclaw.domain.doortext import clean_text
-from openclaw.domain.transcript import (
-    AssistantBlock,
-    AssistantMessage,
-    StopReason,
-    TextBlock,
-    ThinkingBlock,
-    ToolCallBlock,
-)
+from openclaw.domain.transcript import AssistantBlock, StopReason, TextBlock, ThinkingBlock, ToolCallBlock
 from openclaw.engine.ports import ModelDone, ModelFailure, ModelRequest, TextDelta, ThinkingDelta
 from openclaw.models.cleaning import decode_leniently, parse_arguments
-from openclaw.models.failures import excerpt, make_failure, reported_failure
+from openclaw.models.failures import make_failure, reported_failure
 from openclaw.models.openai_wire import WireChunk, WireDelta, WireToolCall, decode_chunk, read_usage
-from openclaw.models.sse import SseOverflow, SseParser
+from openclaw.models.reply import Reply, ReplyBroken
+from openclaw.models.sse import SseEvent
 
-MAX_REPLY_CHARS = 8 * 1024 * 1024
-MAX_TOOL_CALLS = 256
-_HEAD_BYTES = 2048
 _STOP_REASONS: dict[str, StopReason] = {
     "stop": "stop",
     "length": "length",
@@ -38,17 +29,6 @@ _STOP_REASONS: dict[str, StopReason] = {
     "tool_calls": "toolUse",
     "function_call": "toolUse",
 }
-
-
-Delta = TextDelta | ThinkingDelta
-
-
-class ReplyBroken(Exception):
-    """The provider's answer cannot be used; `failure` says why."""
-
-    def __init__(self, failure: ModelFailure) -> None:
-        super().__init__(failure.message)
-        self.failure = failure
 
 
 class _OpenCall:
@@ -71,74 +51,25 @@ def _starts_another(piece: WireToolCall, known: _OpenCall) -> bool:
 # -- the reader --------------------------------------------------------------------------------
 
 
-class ChatReply:
-    """One answer. `feed` each chunk and `take_events`; `finish` at the end of the body; then `done` once."""
+class ChatReply(Reply):
+    """One answer; see `Reply` for the order of calls."""
+
+    wire_name = "a chat completion"
 
     def __init__(self, request: ModelRequest) -> None:
-        self._request = request
-        self._target = request.target
-        self._sse = SseParser()
-        # None until the first byte that is not white space tells a JSON object from an event stream.
-        self._json_body: bytearray | None = None
-        self._sniffed = False
-        self._head = b""
+        super().__init__(request)
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._thinking_field: str | None = None
         self._calls: dict[int, _OpenCall] = {}
-        self._reply_chars = 0
         self._finish_reason = ""
-        self._saw_end = False
-        self._saw_chunk = False
         self._usage: Any = None
-        self._events: list[Delta] = []
-
-    @property
-    def ended(self) -> bool:
-        """The provider said that nothing follows."""
-        return self._saw_end
 
     @property
     def complete(self) -> bool:
-        """The answer is whole; what comes after it, if anything, is only usage."""
         return self._saw_end or bool(self._finish_reason)
 
-    def feed(self, data: bytes) -> None:
-        """Read the next chunk of the body. Raises ReplyBroken."""
-        if len(self._head) < _HEAD_BYTES:
-            self._head += data[: _HEAD_BYTES - len(self._head)]
-        if not self._sniffed:
-            first = data.lstrip()[:1]
-            self._sniffed = bool(first)
-            if first == b"{":
-                self._json_body = bytearray()
-        if self._json_body is None:
-            self._read_stream(data)
-            return
-        self._json_body += data
-        if len(self._json_body) > MAX_REPLY_CHARS:
-            raise self._broken("sent an answer that is too large.", retryable=False)
-
-    def finish(self) -> None:
-        """The body has ended: read what its end completes. Raises ReplyBroken."""
-        if self._json_body is not None:
-            self._read_chunk(bytes(self._json_body))
-            self._saw_end = self._saw_chunk
-            return
-        try:
-            self._read_stream(None)
-        except ReplyBroken as broken:
-            # The tail of a cut stream is not garbage: `done` says that the reply is incomplete.
-            if broken.failure.kind != "protocol":
-                raise
-
-    def take_events(self) -> list[Delta]:
-        """The deltas since the last call, neighbours merged: one network read is one event."""
-        events, self._events = self._events, []
-        return events
-
     def done(self, failure: ModelFailure | None = None) -> ModelDone:
-        """The last event. Without a failure from outside the answer itself is judged."""
         text = "".join(self._text)
         calls = self._finished_calls()
         if failure is None:
@@ -148,38 +79,22 @@ class ChatReply:
             content.append(ThinkingBlock("".join(self._thinking), self._thinking_field))
         if text.strip():
             content.append(TextBlock(text))
-        if failure is None:
-            content += calls
-        message = AssistantMessage(
-            content=tuple(content),
-            timestamp=self._request.now_ms,
-            api=self._target.api,
-            provider=self._target.provider,
-            model=self._target.model,
-            usage=read_usage(self._usage, self._target.price),
-            stop_reason="error" if failure else self._stop_reason(bool(calls)),
-            error_message=failure.message if failure else None,
-        )
-        return ModelDone(message, failure)
+        content += calls
+        usage = read_usage(self._usage, self._target.price)
+        return self._message(content, usage, self._stop_reason(bool(calls)), failure)
 
     # -- reading ---------------------------------------------------------------------------
 
-    def _read_stream(self, data: bytes | None) -> None:
-        """None is the end of the stream."""
-        try:
-            events = self._sse.close() if data is None else self._sse.feed(data)
-        except SseOverflow as overflow:
-            raise self._broken(f"sent more than can be read: {overflow}.", retryable=False)
-        for event in events:
-            data = event.data.strip()
-            if not data or self._saw_end:
-                continue
-            if data == b"[DONE]":
-                self._saw_end = True
-            elif event.event == "error" and not data.startswith(b"{"):
-                raise ReplyBroken(reported_failure(self._target, data.decode("utf-8", "replace")))
-            else:
-                self._read_chunk(data)
+    def _read_event(self, event: SseEvent, data: bytes) -> None:
+        if data == b"[DONE]":
+            self._saw_end = True
+        elif event.event == "error" and not data.startswith(b"{"):
+            raise ReplyBroken(reported_failure(self._target, data.decode("utf-8", "replace")))
+        else:
+            self._read_chunk(data)
+
+    def _read_whole(self, data: bytes) -> None:
+        self._read_chunk(data)
 
     def _read_chunk(self, data: bytes) -> None:
         try:
@@ -209,8 +124,7 @@ class ChatReply:
         try:
             return msgspec.convert(decode_leniently(data), WireChunk)
         except (msgspec.ValidationError, ValueError):
-            said = excerpt(data[:_HEAD_BYTES].decode("utf-8", "replace"), self._target)
-            raise self._broken(f"sent something that is not a chat completion: {said}")
+            raise self._not_understood(data)
 
     def _read_delta(self, delta: WireDelta) -> None:
         thought = delta.reasoning_content or delta.reasoning
@@ -236,6 +150,7 @@ class ChatReply:
             call.index = position
 
     def _read_call(self, piece: WireToolCall) -> None:
+        self.progress += 1
         call = self._call_of(piece)
         if piece.id and not call.id:
             call.id = clean_text(piece.id)
@@ -258,21 +173,9 @@ class ChatReply:
             index = max(self._calls) + 1
             known = None
         if known is None:
-            if len(self._calls) >= MAX_TOOL_CALLS:
-                raise self._broken(f"asked for more than {MAX_TOOL_CALLS} tool calls at once.")
+            self._require_room_for_call(len(self._calls))
             known = self._calls[index] = _OpenCall()
         return known
-
-    def _counted(self, text: str) -> str:
-        self._reply_chars += len(text)
-        if self._reply_chars > MAX_REPLY_CHARS:
-            raise self._broken("sent a reply that is too long.", retryable=False)
-        return clean_text(text)
-
-    def _emit(self, event: Delta) -> None:
-        if self._events and type(self._events[-1]) is type(event):
-            event = type(event)(self._events.pop().text + event.text)
-        self._events.append(event)
 
     # -- judging ---------------------------------------------------------------------------
 
@@ -281,7 +184,7 @@ class ChatReply:
         if not self.complete:
             return self._incomplete()
         if self._finish_reason == "content_filter":
-            return make_failure(target, "bad_request", "the provider's content filter stopped the reply.")
+            return make_failure(target, "refused", "the provider's content filter stopped the reply.")
         if self._finish_reason == "error":
             return make_failure(target, "server_error", "the provider failed during the reply.")
         if text.strip() or calls:
@@ -290,14 +193,6 @@ class ChatReply:
             what = "used up its output tokens before it said anything; raise maxTokens."
             return make_failure(target, "protocol", what, retryable=False)
         return make_failure(target, "protocol", "sent an empty reply.")
-
-    def _incomplete(self) -> ModelFailure:
-        if self._saw_chunk:
-            return make_failure(self._target, "protocol", "the reply stopped half-way.")
-        said = excerpt(self._head.decode("utf-8", "replace"), self._target)
-        if not said:
-            return make_failure(self._target, "protocol", "closed the connection without an answer.")
-        return make_failure(self._target, "protocol", f"sent something that is not a chat completion: {said}")
 
     def _stop_reason(self, has_calls: bool) -> StopReason:
         reason = _STOP_REASONS.get(self._finish_reason, "stop")
@@ -317,6 +212,3 @@ class ChatReply:
             used.add(call_id)
             calls.append(ToolCallBlock(call_id, call.name, parse_arguments("".join(call.arguments))))
         return calls
-
-    def _broken(self, what: str, *, retryable: bool | None = None) -> ReplyBroken:
-        return ReplyBroken(make_failure(self._target, "protocol", what, retryable=retryable))

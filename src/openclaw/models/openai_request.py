@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -25,22 +24,15 @@ from openclaw.domain.transcript import (
     UserBlock,
 )
 from openclaw.engine.ports import ModelRequest, ModelTarget, ToolSpec
+from openclaw.models.openai_variants import max_tokens_field, reasoning_fields
 
 # Some thinking models refuse a replayed tool call without the thoughts that led to it; this field has them.
 REPLAYED_REASONING = "reasoning_content"
+IMAGE_NOT_SHOWN = "(an image is here, which this model cannot see)"
 _NO_OUTPUT = "(no output)"
 _IMAGE_BELOW = "(the image follows in the next message)"
 _NOT_IN_A_FUNCTION_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _MAX_FUNCTION_NAME = 64
-# Only words that every reasoning model on this wire accepts; "adaptive" leaves the choice to the provider.
-_EFFORTS = {
-    "minimal": "low",
-    "low": "low",
-    "medium": "medium",
-    "high": "high",
-    "xhigh": "high",
-    "max": "high",
-}
 _encode = msgspec.json.Encoder().encode
 
 
@@ -65,24 +57,13 @@ def _body_of(request: ModelRequest) -> dict[str, Any]:
         "model": target.model,
         "stream": True,
         "stream_options": {"include_usage": True},
-        _max_tokens_field(target): request.max_tokens or target.max_tokens,
+        max_tokens_field(target): request.max_tokens or target.max_tokens,
     }
-    effort = _EFFORTS.get(request.thinking or "") if target.reasoning else None
-    if effort is not None:
-        body["reasoning_effort"] = effort
+    body |= reasoning_fields(target, request.thinking)
     if request.tools:
         body["tools"] = [_tool(spec) for spec in request.tools]
-    body["messages"] = _messages(request)
+    body["messages"] = [message for _, message in _messages(request)]
     return body
-
-
-def _max_tokens_field(target: ModelTarget) -> str:
-    """OpenAI itself refuses the old name on its newer models; most others know only the old name."""
-    try:
-        host = urlsplit(target.base_url).hostname or ""
-    except ValueError:
-        host = ""
-    return "max_completion_tokens" if host == "api.openai.com" else "max_tokens"
 
 
 def _tool(spec: ToolSpec) -> dict[str, Any]:
@@ -90,23 +71,34 @@ def _tool(spec: ToolSpec) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _messages(request: ModelRequest) -> list[dict[str, Any]]:
-    wire: list[dict[str, Any]] = []
+def entry_position(request: ModelRequest, number: int) -> int | None:
+    """Which message of the request a provider means by the number of a message on the wire, if any."""
+    positions = [position for position, _ in _messages(request)]
+    return positions[number] if number < len(positions) else None
+
+
+def _messages(request: ModelRequest) -> list[tuple[int | None, dict[str, Any]]]:
+    """The messages of the wire, each with the position of the one that it was made from."""
+    wire: list[tuple[int | None, dict[str, Any]]] = []
     if request.system:
-        wire.append({"role": "system", "content": request.system})
+        wire.append((None, {"role": "system", "content": request.system}))
+    sees = request.target.images
     # A tool message carries text only; its images follow as a user message once the run of results is over.
     images: list[dict[str, Any]] = []
-    for message in request.messages:
+    shown_by = 0
+    for position, message in enumerate(request.messages):
         if isinstance(message, ToolResultMessage):
-            wire.append(_tool_result(message))
-            images += _tool_images(message)
+            wire.append((position, _tool_result(message, sees)))
+            if sees and (found := _tool_images(message)):
+                images += found
+                shown_by = position
             continue
         if images:
-            wire.append({"role": "user", "content": images})
+            wire.append((shown_by, {"role": "user", "content": images}))
             images = []
-        wire.append(_plain_message(message, request.target))
+        wire.append((position, _plain_message(message, request.target)))
     if images:
-        wire.append({"role": "user", "content": images})
+        wire.append((shown_by, {"role": "user", "content": images}))
     return wire
 
 
@@ -116,7 +108,7 @@ def _plain_message(message: Message, target: ModelTarget) -> dict[str, Any]:
     content = message.content
     if isinstance(content, str):
         return {"role": "user", "content": content}
-    if any(isinstance(block, ImageBlock) for block in content):
+    if target.images and any(isinstance(block, ImageBlock) for block in content):
         return {"role": "user", "content": [_part(block) for block in content if not _is_blank(block)]}
     return {"role": "user", "content": _joined_text(content)}
 
@@ -161,8 +153,8 @@ def _encode_arguments(arguments: dict[str, Any]) -> str:
         return _encode(clean_json(arguments)).decode()
 
 
-def _tool_result(message: ToolResultMessage) -> dict[str, Any]:
-    text = _joined_text(message.content)
+def _tool_result(message: ToolResultMessage, sees: bool) -> dict[str, Any]:
+    text = _joined_text(message.content, mention_images=not sees)
     if not text:
         has_image = any(isinstance(block, ImageBlock) for block in message.content)
         text = _IMAGE_BELOW if has_image else _NO_OUTPUT
@@ -186,5 +178,10 @@ def _is_blank(block: UserBlock) -> bool:
     return isinstance(block, TextBlock) and not block.text.strip()
 
 
-def _joined_text(blocks: tuple[UserBlock, ...]) -> str:
-    return "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
+def _joined_text(blocks: tuple[UserBlock, ...], *, mention_images: bool = True) -> str:
+    texts = (
+        block.text if isinstance(block, TextBlock) else IMAGE_NOT_SHOWN
+        for block in blocks
+        if mention_images or isinstance(block, TextBlock)
+    )
+    return "\n".join(texts)

@@ -117,12 +117,12 @@ def test_malformed_references_are_refused(ref: str) -> None:
 async def test_one_adapter_per_api_over_one_session() -> None:
     async with aiohttp.ClientSession() as session:
         models = build_models(session)
-        assert set(models) == set(ADAPTERS) == {"openai-completions", "offline"}
+        assert set(models) == set(ADAPTERS) == {"openai-completions", "anthropic-messages", "offline"}
         offline = resolve_target("offline", {})
         assert isinstance(pick_model(models, offline), OfflineModel)
         assert isinstance(pick_model(models, make_target()), OpenAIChatModel)
         assert (await ask(pick_model(models, offline), make_request(target=offline))).text
-        with pytest.raises(InvalidRequest, match="supported: offline, openai-completions"):
+        with pytest.raises(InvalidRequest, match="anthropic-messages, offline, openai-completions"):
             pick_model(models, make_target(api="other"))
 
 

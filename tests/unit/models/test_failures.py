@@ -38,16 +38,18 @@ def http(status: int, body: object = None, headers: dict[str, str] | None = None
         (301, "bad_request", False),
         (400, "bad_request", False),
         (401, "auth", False),
-        (402, "bad_request", False),
+        (402, "billing", False),
         (403, "auth", False),
         (404, "bad_request", False),
-        (408, "network", True),
+        (408, "timeout", True),
+        (413, "overflow", False),
         (422, "bad_request", False),
-        (429, "rate_limited", True),
+        (429, "rate_limit", True),
         (499, "bad_request", False),
         (500, "server_error", True),
         (502, "server_error", True),
         (503, "overloaded", True),
+        (504, "timeout", True),
         (529, "overloaded", True),
         (599, "server_error", True),
     ],
@@ -72,31 +74,84 @@ def test_kind_by_status(status: int, kind: str, retryable: bool) -> None:
         "The input token count (1200000) exceeds the maximum number of tokens allowed",
         "The number of tokens to keep from the initial prompt is greater than the context length",
         "Too many input tokens",
+        "input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000",
+        "Requested tokens (2285) exceed context window of 2048",
+        "prompt contains too many tokens for this model",
+        "Payload Too Large",
         "Request too large",
     ],
 )
 def test_a_conversation_that_does_not_fit_is_recognised(words: str) -> None:
     for status in (400, 413, 422, 500):
-        assert http(status, {"error": {"message": words}}) == ("context_overflow", False)
+        assert http(status, {"error": {"message": words}}) == ("overflow", False)
     # The same words mean something else when the provider counts requests or refuses the key.
-    assert http(429, {"error": {"message": words}}) == ("rate_limited", True)
+    assert http(429, {"error": {"message": words}}) == ("rate_limit", True)
     assert http(401, {"error": {"message": words}}) == ("auth", False)
     assert http(503, {"error": {"message": words}}) == ("overloaded", True)
-    assert reported_failure(TARGET, {"message": words}).kind == "context_overflow"
+    assert reported_failure(TARGET, {"message": words}).kind == "overflow"
 
 
 def test_the_code_alone_tells_an_overflow() -> None:
     body = {"error": {"message": "no", "code": "context_length_exceeded"}}
-    assert http(400, body) == ("context_overflow", False)
+    assert http(400, body) == ("overflow", False)
     too_large_answer = {"error": {"message": "max_tokens is too large: 99999"}}
     assert http(400, too_large_answer) == ("bad_request", False)
 
 
-def test_waiting_does_not_bring_credit() -> None:
-    body = {"error": {"message": "You exceeded your current quota", "type": "insufficient_quota"}}
-    failure = http_failure(TARGET, 429, msgspec.json.encode(body), {})
-    assert (failure.kind, failure.retryable) == ("rate_limited", False)
-    assert "no credit" in failure.message
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (429, {"error": {"message": "You exceeded your current quota", "type": "insufficient_quota"}}),
+        (400, {"error": {"type": "invalid_request_error", "message": "Your credit balance is too low"}}),
+        (403, {"error": {"message": "Insufficient balance"}}),
+        (402, {"error": {"message": "This request requires more credits"}}),
+        (429, {"error": {"message": "no", "code": "enforced_spend_limit_reached"}}),
+    ],
+)
+def test_waiting_does_not_bring_credit(status: int, body: object) -> None:
+    failure = http_failure(TARGET, status, msgspec.json.encode(body), {})
+    assert (failure.kind, failure.retryable) == ("billing", False)
+    assert "no credit" in failure.message and "look at the account" in failure.message
+
+
+@pytest.mark.parametrize(
+    ("words", "entry"),
+    [
+        ("messages.3.content.1: Invalid `signature` in `thinking` block", 3),
+        ("messages.12: `tool_use` ids were found without `tool_result` blocks immediately after", 12),
+        ("Invalid type for 'messages[2].content': expected a string", 2),
+        ("Could not process image", None),
+        ("text content blocks must be non-empty", None),
+        (
+            "An assistant message with 'tool_calls' must be followed by tool messages. The following "
+            "tool_call_ids did not have response messages: call_1",
+            None,
+        ),
+        ("messages.99999999999: what", 999999),
+    ],
+)
+def test_a_refused_message_is_told_from_a_refused_request(words: str, entry: int | None) -> None:
+    body = msgspec.json.encode({"error": {"message": words, "type": "invalid_request_error"}})
+    for status in (400, 422):
+        failure = http_failure(TARGET, status, body, {})
+        assert (failure.kind, failure.retryable, failure.entry) == ("invalid_entry", False, entry)
+        assert "one message of the conversation" in failure.message
+    assert reported_failure(TARGET, {"message": words, "code": 400}).kind == "invalid_entry"
+    # The same words from a broken server or a refused key are about something else.
+    assert http_failure(TARGET, 500, body, {}).kind == "server_error"
+    assert http_failure(TARGET, 401, body, {}).entry is None
+
+
+def test_a_long_message_is_an_overflow_even_when_it_is_named() -> None:
+    words = "messages.4.content: input is too long"
+    body = msgspec.json.encode({"error": {"message": words}})
+    failure = http_failure(TARGET, 400, body, {})
+    assert (failure.kind, failure.entry) == ("overflow", None)
+
+
+def test_a_content_filter_is_a_refusal() -> None:
+    for words in ("content_filter", "content_policy_violation", "Output blocked by content filtering policy"):
+        assert http(400, {"error": {"message": words}}) == ("refused", False)
 
 
 @pytest.mark.parametrize(
@@ -188,17 +243,23 @@ def test_long_and_dirty_names_stay_short_and_clean() -> None:
 @pytest.mark.parametrize(
     ("error", "kind", "retryable"),
     [
-        ({"message": "slow", "code": 429}, "rate_limited", True),
-        ({"message": "slow", "code": "429"}, "rate_limited", True),
+        ({"message": "slow", "code": 429}, "rate_limit", True),
+        ({"message": "slow", "code": "429"}, "rate_limit", True),
         ({"message": "no", "status": 401}, "auth", False),
         ({"message": "no", "code": 99}, "server_error", True),
         ({"message": "no", "code": 200}, "server_error", True),
         ({"message": "no", "code": True}, "server_error", True),
-        ({"message": "x", "type": "rate_limit_error"}, "rate_limited", True),
+        ({"message": "x", "type": "rate_limit_error"}, "rate_limit", True),
         ({"message": "x", "type": "overloaded_error"}, "overloaded", True),
         ({"message": "x", "type": "authentication_error"}, "auth", False),
         ({"message": "x", "type": "invalid_request_error"}, "bad_request", False),
-        ({"type": "insufficient_quota"}, "rate_limited", False),
+        ({"type": "insufficient_quota"}, "billing", False),
+        ({"type": "error", "error": {"type": "billing_error", "message": "pay"}}, "billing", False),
+        ({"message": "x", "type": "timeout_error"}, "timeout", True),
+        ({"message": "x", "type": "permission_error"}, "auth", False),
+        ({"message": "x", "type": "not_found_error"}, "bad_request", False),
+        ({"message": "x", "type": "request_too_large"}, "overflow", False),
+        ({"message": "x", "type": "api_error"}, "server_error", True),
         ("Overloaded", "overloaded", True),
         ("boom", "server_error", True),
         ([1], "server_error", True),
@@ -216,9 +277,9 @@ KEY = ConnectionKey("h", 80, False, True, None, None, None)
 @pytest.mark.parametrize(
     ("error", "answering", "kind", "retryable"),
     [
-        (aiohttp.ConnectionTimeoutError(), False, "network", True),
-        (aiohttp.SocketTimeoutError(), True, "network", True),
-        (TimeoutError(), False, "network", True),
+        (aiohttp.ConnectionTimeoutError(), False, "timeout", True),
+        (aiohttp.SocketTimeoutError(), True, "timeout", True),
+        (TimeoutError(), False, "timeout", True),
         (aiohttp.ClientConnectorError(KEY, OSError(111, "refused")), False, "network", True),
         (aiohttp.ClientConnectorCertificateError(KEY, ValueError("self signed")), False, "network", False),
         (aiohttp.ServerDisconnectedError(), False, "network", True),
@@ -239,5 +300,13 @@ def test_exceptions(error: Exception, answering: bool, kind: str, retryable: boo
 
 def test_the_table_of_retries_knows_every_kind_that_is_made() -> None:
     waiting_helps = {kind for kind, retryable in RETRYABLE.items() if retryable}
-    assert waiting_helps == {"rate_limited", "overloaded", "server_error", "network", "protocol"}
-    assert set(RETRYABLE) - waiting_helps == {"auth", "bad_request", "context_overflow", "internal"}
+    assert waiting_helps == {"rate_limit", "overloaded", "server_error", "timeout", "network", "protocol"}
+    assert set(RETRYABLE) - waiting_helps == {
+        "auth",
+        "billing",
+        "overflow",
+        "invalid_entry",
+        "refused",
+        "bad_request",
+        "internal",
+    }

@@ -106,7 +106,7 @@ async def test_429_with_a_time_to_wait() -> None:
     body = {"error": {"message": f"Rate limit reached for {API_KEY}", "type": "requests"}}
     heard = await hear(FakeReply(status=429, body=body, headers={"Retry-After": "12"}))
     assert heard.failure is not None
-    assert (heard.failure.kind, heard.failure.status, heard.failure.retryable) == ("rate_limited", 429, True)
+    assert (heard.failure.kind, heard.failure.status, heard.failure.retryable) == ("rate_limit", 429, True)
     assert heard.failure.retry_after_s == 12.0
     assert "Rate limit reached for ***" in heard.failure.message
 
@@ -132,7 +132,7 @@ async def test_other_refusals(status: int, kind: str, retryable: bool) -> None:
 async def test_a_conversation_that_does_not_fit() -> None:
     body = {"error": {"message": "This model's maximum context length is 8192 tokens."}}
     heard = await hear(FakeReply(status=400, body=body))
-    assert (heard.kind, heard.failure is not None and heard.failure.retryable) == ("context_overflow", False)
+    assert (heard.kind, heard.failure is not None and heard.failure.retryable) == ("overflow", False)
 
 
 async def test_a_tool_call_with_broken_json() -> None:

@@ -90,7 +90,7 @@ async def test_one_connection_serves_many_calls() -> None:
     async with FakeOpenAIServer(*replies) as server, aiohttp.ClientSession() as session:
         model = OpenAIChatModel(session)
         kinds = [(await ask(model, request_to(server))).kind for _ in replies]
-    assert kinds == ["", "rate_limited", "", ""]
+    assert kinds == ["", "rate_limit", "", ""]
     assert {request.connection for request in server.requests} == {0}
 
 
@@ -183,7 +183,7 @@ async def test_silence_is_given_up(hang_after: int) -> None:
         assert 0.15 < time.monotonic() - start < 3
         await server.wait_for_disconnects(1)
     assert heard.failure is not None
-    assert (heard.failure.kind, heard.failure.retryable) == ("network", True)
+    assert (heard.failure.kind, heard.failure.retryable) == ("timeout", True)
     assert heard.text == ("so far" if hang_after == 2 else "")
 
 

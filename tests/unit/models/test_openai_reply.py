@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from openclaw.domain.transcript import TextBlock, ThinkingBlock, ToolCallBlock, Usage, encode
 from openclaw.engine.ports import ModelEvent
 from openclaw.models.cleaning import INVALID_JSON_KEY
-from openclaw.models.openai_reply import MAX_TOOL_CALLS, ChatReply, ReplyBroken
+from openclaw.models.openai_reply import ChatReply
+from openclaw.models.reply import MAX_TOOL_CALLS, ReplyBroken
 from tests.fakes.openai_server import DONE, FakeCall, FakeReply, delta, event, streamed_answer, whole_answer
 from tests.unit.models.asking import Heard, check_contract, make_request, make_target
 
@@ -260,15 +261,15 @@ def test_a_failed_answer_keeps_its_text_and_drops_its_calls() -> None:
 @pytest.mark.parametrize(
     ("chunk", "kind"),
     [
-        (event({"error": {"message": "slow down", "code": 429}}), "rate_limited"),
-        (event({"error": "context length exceeded"}), "context_overflow"),
+        (event({"error": {"message": "slow down", "code": 429}}), "rate_limit"),
+        (event({"error": "context length exceeded"}), "overflow"),
         (
             event({"object": "error", "message": "too long, maximum context length", "code": 400}),
-            "context_overflow",
+            "overflow",
         ),
         (b"event: error\ndata: overloaded\n\n", "overloaded"),
         (b'event: error\ndata: {"error": {"message": "x", "type": "authentication_error"}}\n\n', "auth"),
-        (delta({"content": "x"}, "content_filter"), "bad_request"),
+        (delta({"content": "x"}, "content_filter"), "refused"),
         (delta({"content": "x"}, "error"), "server_error"),
     ],
 )
@@ -278,7 +279,7 @@ def test_errors_inside_the_stream(chunk: bytes, kind: str) -> None:
 
 def test_an_error_in_the_unfinished_last_event_is_still_told() -> None:
     tail = event({"error": {"message": "slow down", "code": 429}}).rstrip()
-    assert read(delta({"content": "x"}), tail).kind == "rate_limited"
+    assert read(delta({"content": "x"}), tail).kind == "rate_limit"
 
 
 def test_empty_answers() -> None:
