@@ -11,6 +11,7 @@ import pytest
 
 from openclaw.app import Gateway
 from openclaw.config.load import load_or_raise
+from openclaw.engine.ports import Clock
 from tests.fakes.openai_server import FakeOpenAIServer
 from tests.fakes.wire_client import WireClient
 
@@ -42,11 +43,11 @@ class House:
     def env(self) -> dict[str, str]:
         return {"HOME": str(self.home), "OPENCLAW_STATE_DIR": str(self.home / "state"), "TZ": "UTC"}
 
-    def gateway(self) -> Gateway:
+    def gateway(self, clock: Clock | None = None) -> Gateway:
         path = self.home / "state" / "openclaw.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(self.config), encoding="utf-8")
-        return Gateway(load_or_raise(path, self.env), self.env, port=0)
+        return Gateway(load_or_raise(path, self.env), self.env, port=0, clock=clock)
 
 
 def client_of(gateway: Gateway, **options: Any) -> WireClient:

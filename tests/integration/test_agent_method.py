@@ -96,7 +96,7 @@ async def test_a_run_past_its_time_is_stopped_and_says_so(house: House, client: 
     house.model.script(FakeReply(texts=("never",), hang_after=0))
     await client.call(
         "chat.send",
-        {"sessionKey": "slow", "message": "go", "idempotencyKey": "run-1", "timeoutMs": 60},
+        {"sessionKey": "slow", "message": "go", "idempotencyKey": "run-1", "timeoutMs": 900},
     )
     ended = await client.ended("run-1")
     assert (ended["state"], ended["errorKind"]) == ("error", "timeout")

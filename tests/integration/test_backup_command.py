@@ -19,6 +19,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "state"
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("OPENCLAW_STATE_DIR", str(folder))
+    monkeypatch.setenv("OPENCLAW_GATEWAY_PORT", "9")  # nobody listens there
     monkeypatch.delenv("OPENCLAW_CONFIG_PATH", raising=False)
     return folder
 
@@ -42,7 +43,7 @@ def test_make_check_and_put_back(state: Path, tmp_path: Path, capsys: pytest.Cap
     folder = tmp_path / "backups" / "monday"
     assert run(["backup", "create", "--output", str(folder)]) == 0
     out = capsys.readouterr().out
-    assert out.startswith(f"Backup: {folder}\n") and "1 sessions, 2 entries" in out
+    assert out.startswith(f"Backup: {folder}\n") and "1 session, 2 entries" in out
     assert run(["backup", "verify", str(folder), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["ok"], told["verified"], told["lastAdmission"]) == (True, str(folder), 1)
@@ -93,7 +94,9 @@ def test_mistakes_name_the_fix(state: Path, tmp_path: Path, capsys: pytest.Captu
     state.mkdir()
     (state / "openclaw.json").write_text('{ store: { url: "postgresql://x/y" } }')
     assert run(["backup", "restore", str(tmp_path)]) == 1
-    assert "SQLite" in capsys.readouterr().err
+    assert "pg_restore" in capsys.readouterr().err
+    assert run(["backup", "create", "--output", str(tmp_path / "y")]) == 1
+    assert "pg_dump" in capsys.readouterr().err
     (state / "openclaw.json").write_text("{ nonsense: 1 }")
     assert run(["backup", "restore", str(tmp_path)]) == 1
     assert "config is not valid" in capsys.readouterr().err

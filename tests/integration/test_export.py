@@ -29,6 +29,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
         monkeypatch.delenv(name)
     for name, value in place.env.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setenv("OPENCLAW_GATEWAY_PORT", "9")  # nobody listens there
     return place
 
 

@@ -170,7 +170,7 @@ async def test_new_starts_a_new_window_and_greets(house: House, client: WireClie
     after = (await client.call("sessions.describe", {"key": "proj"}))["session"]["sessionId"]
     assert before != after
     asked = house.model.requests[1].body["messages"]
-    assert "Greet them" in asked[0]["content"]
+    assert "Greet them" in asked[1]["content"]
     assert all("old words" not in str(message) for message in asked)
     await client.say("proj", "/reset tell me a joke", "run-3")
     history = await client.call("chat.history", {"sessionKey": "proj"})

@@ -92,7 +92,7 @@ async def test_the_history_shows_what_was_said(house: House, client: WireClient)
     await client.say(KEY, "second", "run-2")
     history = await client.call("chat.history", {"sessionKey": KEY})
     shown = [(message["role"], message["__openclaw"]["seq"]) for message in history["messages"]]
-    assert shown == [("user", 1), ("assistant", 2), ("user", 3), ("assistant", 4)]
+    assert shown == [("user", 2), ("assistant", 3), ("user", 4), ("assistant", 5)]  # 1 is a hidden note
     user, assistant = history["messages"][2:]
     assert user["content"] == "second"
     assert user["idempotencyKey"] == "run-2:user"
@@ -131,9 +131,9 @@ async def test_a_tool_call_is_run_and_its_result_goes_back(house: House, gateway
         final = await client.say(KEY, "who is there?", "run-1")
         assert final["state"] == "final"
         second = house.model.requests[1].body["messages"]
-        assert [message["role"] for message in second] == ["system", "user", "assistant", "tool"]
-        assert second[2]["tool_calls"][0]["id"] == second[3]["tool_call_id"] == "call_7"
-        assert KEY in second[3]["content"]
+        assert [message["role"] for message in second] == ["system", "user", "user", "assistant", "tool"]
+        assert second[3]["tool_calls"][0]["id"] == second[4]["tool_call_id"] == "call_7"
+        assert KEY in second[4]["content"]
         order = names(client.events)
         assert order.index("message:assistant") < order.index("agent:tool.start")
         assert order.index("agent:tool.start") < order.index("agent:tool.result")
@@ -174,7 +174,7 @@ async def test_a_bad_tool_call_is_a_result_not_a_crash(
 
 
 async def test_a_failing_provider_is_told_and_the_session_goes_on(house: House, client: WireClient) -> None:
-    house.model.script(FakeReply(status=500, body={"error": {"message": "boom"}}), OK)
+    house.model.script(FakeReply(status=403, body={"error": {"message": "boom"}}), OK)
     failed = await client.say(KEY, "first", "run-1")
     assert failed["state"] == "error"
     assert "fake/one" in failed["errorMessage"]

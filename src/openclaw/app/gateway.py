@@ -21,30 +21,33 @@ from aiohttp import web
 from msgspec import Struct
 
 from openclaw import __version__
+from openclaw.app.commands import build_commands
+from openclaw.app.discovery import find_models
+from openclaw.app.engine import Ground, build_engine
+from openclaw.app.housekeeping import Housekeeper
 from openclaw.app.settings import SettingsSource
 from openclaw.app.system import RandomIds, SystemClock, Tasks
+from openclaw.app.upkeep import ground_of
 from openclaw.config import reload
+from openclaw.config.credentials import secrets
 from openclaw.config.load import LoadedConfig, config_path, state_dir
 from openclaw.config.schema import Config
 from openclaw.config.write import ensure_token
 from openclaw.engine.contexts import ContextCache
-from openclaw.engine.lanes import Lanes
+from openclaw.engine.events import EngineEvent
+from openclaw.engine.notices import Notices
 from openclaw.engine.ports import Clock
-from openclaw.engine.runs import RunServices
-from openclaw.engine.tools.registry import ToolRegistry
-from openclaw.engine.tools.session_status import SessionStatusTool
-from openclaw.engine.tools.sessions_list import SessionsListTool
 from openclaw.engine.turns import Turns
 from openclaw.engine.workers import Workers
 from openclaw.errors import OpenClawError, Unavailable
 from openclaw.gateway.hub import Hub
 from openclaw.gateway.server import LOOPBACK_HOSTS, GatewayServer, ServerSettings
 from openclaw.gateway.services import GatewayServices
-from openclaw.models.catalog import build_models
 from openclaw.protocol.auth import digest_secret
+from openclaw.store.commands import CommandStore
 from openclaw.store.database import Database
 from openclaw.store.sqlite import SqliteDatabase
-from openclaw.store.store import Store
+from openclaw.store.upkeep import Upkeep
 
 log = logging.getLogger("openclaw")
 DATABASE_NAME = "openclaw.sqlite"
@@ -85,9 +88,11 @@ class Gateway:
         self._ids = RandomIds()
         self._stack = AsyncExitStack()
         self._source = SettingsSource(loaded.config, env)
+        self._secrets = secrets(loaded.config, loaded.referenced_secrets)
         self._recovered = (0, 0)
         self.port = self._port
         self.services: GatewayServices
+        self.notices: Notices
         self._server: GatewayServer
 
     async def __aenter__(self) -> Gateway:
@@ -102,7 +107,8 @@ class Gateway:
         self._server.say_goodbye()
         try:
             async with asyncio.timeout(DRAIN_S):
-                await self.services.workers.idle()
+                await self.services.workers.drain()
+                await self.notices.drain()
         except TimeoutError:
             log.info("some turns are still running; they go on at the next start")
         await self._stack.aclose()
@@ -110,33 +116,34 @@ class Gateway:
     # -- starting ------------------------------------------------------------------------------
 
     async def _start(self) -> None:
-        store = await self._open_store()
+        database = await self._open_database()
         # Tasks end before the store closes; the store closes before the lock is released.
         tasks = await self._stack.enter_async_context(Tasks())
-        session = await self._stack.enter_async_context(aiohttp.ClientSession())
+        http = await self._stack.enter_async_context(aiohttp.ClientSession())
         settings = self._source.current
         hub = Hub(settings, self._clock)
-        tools = ToolRegistry(
-            (
-                SessionsListTool(store, lambda: settings().keys, self._source.visibility),
-                SessionStatusTool(store, __version__),
-            )
-        )
-        self._source.offer_tools(tools.names())
-        turns: Turns
+        notices = self.notices = Notices(tasks.spawn)
 
-        def emit(event: Any) -> None:
+        def emit(event: EngineEvent) -> None:
             turns.observe(event)
+            notices.observe(event)
             hub.publish(event)
+            housekeeper.observe(event)
 
-        run_services = RunServices(
-            store, build_models(session), tools, ContextCache(store), self._clock, emit
-        )
-        lanes = Lanes(settings().lane_caps)
-        workers = Workers(run_services, settings, lanes, tasks.spawn, owner=self._ids.uuid())
-        turns = Turns(store, workers, settings, self._clock, self._ids, emit)
+        ground = Ground(
+            database, self._source, lambda: self._loaded, self._env, self._known_secrets, http, self._clock,
+            self._ids, tasks.spawn, emit,
+        )  # fmt: skip
+        engine = build_engine(ground)
+        store, turns, workers, contexts = engine.store, engine.turns, engine.workers, engine.contexts
+        commands = build_commands(engine, ground, self._clock.now_ms())
+        turns.use_commands(commands.read)
+        upkeep = self._upkeep(database, turns, workers, contexts)
+        housekeeper = Housekeeper(upkeep, self._clock)
         self.services = GatewayServices(
             store=store,
+            commands=CommandStore(database),
+            upkeep=upkeep,
             turns=turns,
             workers=workers,
             hub=hub,
@@ -151,10 +158,30 @@ class Gateway:
             spawn=tasks.spawn,
         )
         await self._listen()
+        await engine.budgets.settle_orphans()
+        await commands.recover()
         self._recovered = await turns.recover()
+        tasks.spawn(engine.watchdog.run_forever())
         tasks.spawn(self._server.tick_forever())
+        tasks.spawn(self._look_for_models())
+        tasks.spawn(housekeeper.run_forever())
         if self._loaded.exists:
             tasks.spawn(self._watch_config())
+
+    def _upkeep(self, database: Database, turns: Turns, workers: Workers, contexts: ContextCache) -> Upkeep:
+        async def quiesce(session_key: str, whole: bool) -> None:
+            """Stop what runs in a session before an erase; where others go on, only the run of the moment."""
+            if whole:
+                await turns.abort(session_key, reason="erase")
+            else:
+                await workers.abort(session_key, "erase")
+
+        ground = ground_of(lambda: self._loaded, self._env, database, self.shown_store)
+        return Upkeep(database, ground, quiesce=quiesce, forget=contexts.clear)
+
+    def _known_secrets(self) -> frozenset[str]:
+        """The secret values of the configuration in force, which no tool result may hold (TRX-11)."""
+        return self._secrets
 
     @property
     def shown_store(self) -> str:
@@ -167,7 +194,7 @@ class Gateway:
     def database(self) -> Path:
         return state_dir(self._env) / DATABASE_NAME
 
-    async def _open_store(self) -> Store:
+    async def _open_database(self) -> Database:
         url = self._loaded.config.store.url
         busy_s = self._loaded.config.session.write_lock.acquire_timeout_ms / 1000
         database: Database
@@ -179,10 +206,9 @@ class Gateway:
             except ImportError as error:
                 raise Unavailable("store.url: PostgreSQL needs `pip install openclaw[postgres]`") from error
             database = await PostgresDatabase.open(url, busy_timeout_s=busy_s)
-        store = Store(database)
-        self._stack.push_async_callback(store.close)
+        self._stack.push_async_callback(database.close)
         await self._refuse_unimported(database)
-        return store
+        return database
 
     async def _refuse_unimported(self, database: Database) -> None:
         """Never begin with an empty history beside one that was not imported (DB-6)."""
@@ -228,6 +254,11 @@ class Gateway:
 
     # -- living --------------------------------------------------------------------------------
 
+    async def _look_for_models(self) -> None:
+        """Servers on this machine are looked for beside the start, never before it."""
+        if any(agent.default_model.api == "offline" for agent in self.services.settings().agents.values()):
+            self._source.offer_models(await find_models(self._env))
+
     async def _watch_config(self) -> None:
         async def on_change(event: reload.ReloadEvent) -> None:
             if isinstance(event, reload.Refused):
@@ -242,6 +273,8 @@ class Gateway:
             except OpenClawError as error:
                 log.error("config not applied: %s", error)
                 return
+            self._loaded = event.loaded
+            self._secrets = secrets(event.loaded.config, event.loaded.referenced_secrets)
             self.services.workers.lanes.resize(self._source.current().lane_caps)
 
         await reload.watch(self._loaded, self._env, on_change)

@@ -6,23 +6,32 @@ and nobody below knows either.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import msgspec
+
+from openclaw.app.discovery import choose_model as choose_default
+from openclaw.app.discovery import providers_in_reach
 from openclaw.config import views
-from openclaw.config.models_section import ModelCostConfig
 from openclaw.config.schema import Config
+from openclaw.domain.budget import BudgetLimits
+from openclaw.domain.compaction import CompactionSettings
 from openclaw.domain.entry import SessionEntry
+from openclaw.domain.flush import FlushSettings
+from openclaw.domain.pruning import PruningSettings
 from openclaw.domain.toolpolicy import ToolStages, effective_tools
 from openclaw.domain.visibility import VisibilityPolicy
 from openclaw.engine.lanes import DEFAULT_CAPS
-from openclaw.engine.ports import ModelPrice, ModelTarget
+from openclaw.engine.ports import ModelTarget
 from openclaw.engine.settings import AgentSettings, EngineSettings
 from openclaw.errors import InvalidRequest, OpenClawError
 from openclaw.gateway.services import ModelRow
-from openclaw.models.catalog import OFFLINE_REF, ModelInfo, ProviderInfo, resolve_target
+from openclaw.models.catalog import ProviderInfo, resolve_target
+from openclaw.models.discovery import Found
 from openclaw.store.inbox import ResetRulesAt
 
 
@@ -33,6 +42,7 @@ class SettingsSource:
         self._env = env
         self._config = config
         self._zone = local_zone(env)
+        self._found: tuple[Found, ...] = ()
         self._tools: tuple[str, ...] = ()
         self._settings = self._build()
 
@@ -81,32 +91,16 @@ class SettingsSource:
 
     def model_note(self) -> str:
         """Whose money a turn costs, or why nobody's."""
-        settings = self._settings
-        target = settings.agent(settings.default_agent).default_model
-        if target.api == "offline":
-            return "built in: answers by simple rules, costs nothing; configure a real one for real answers"
-        priced = target.price.input is not None
-        return f"calls {target.base_url} with your key" + ("" if priced else "; its price is not configured")
+        choice = choose_default(self._config, self._env, self._found)
+        return f"{choice.reason}; {choice.payer}"
+
+    def offer_models(self, found: tuple[Found, ...]) -> None:
+        """Take what was found on this machine; it counts where nothing is configured."""
+        self._found = found
+        self._settings = self._build()
 
     def _providers(self) -> dict[str, ProviderInfo]:
-        return {
-            name: ProviderInfo(
-                api=provider.api or "openai-completions",
-                base_url=provider.base_url or "",
-                api_key=provider.api_key or "",
-                models=tuple(
-                    ModelInfo(
-                        id=model.id,
-                        context_window=model.context_window,
-                        max_tokens=model.max_tokens,
-                        reasoning=model.reasoning,
-                        price=_price(model.cost),
-                    )
-                    for model in provider.models
-                ),
-            )
-            for name, provider in self._config.models.providers.items()
-        }
+        return providers_in_reach(self._config, self._env, self._found)
 
     # -- agents --------------------------------------------------------------------------------
 
@@ -126,12 +120,18 @@ class SettingsSource:
                 "subagent": config.agents.defaults.subagents.max_concurrent or DEFAULT_CAPS["subagent"],
                 "cron": config.cron.max_concurrent_runs or DEFAULT_CAPS["cron"],
             },
+            model_candidates=views.model_candidates(config),
         )
 
     def _agent(self, agent_id: str) -> AgentSettings:
         agent = views.agent(self._config, agent_id, self._env)
         providers = self._providers()
-        default = resolve_target(agent.model.primary or OFFLINE_REF, providers)
+        primary = agent.model.primary
+        if primary is None:
+            ref = choose_default(self._config, self._env, self._found).ref
+        else:
+            ref = views.resolve_alias(self._config, primary)
+        default = resolve_target(ref, providers)
         stages = ToolStages(
             global_rules=views.tool_rules(self._config),
             agent=views.agent_tool_rules(self._config, agent_id),
@@ -139,16 +139,18 @@ class SettingsSource:
             model=default.model,
         )
 
-        def choose_model(entry: SessionEntry, asked: str | None) -> ModelTarget:
-            """The turn's own choice, then the session's, then the agent's."""
+        fallbacks = tuple(resolve_target(ref, providers) for ref in agent.model.fallbacks)
+
+        def choose_models(entry: SessionEntry, asked: str | None) -> tuple[ModelTarget, ...]:
+            first = default
             if asked is not None:
-                return resolve_target(asked, providers)
-            if entry.model_override and entry.provider_override:
-                try:
-                    return resolve_target(f"{entry.provider_override}/{entry.model_override}", providers)
-                except InvalidRequest:
-                    return default  # the override names a model that is no longer configured
-            return default
+                first = resolve_target(asked, providers)
+            elif entry.model_override and entry.provider_override:
+                with contextlib.suppress(InvalidRequest):  # it may name a model that is no longer configured
+                    first = resolve_target(f"{entry.provider_override}/{entry.model_override}", providers)
+            return (first, *(target for target in (*fallbacks, default) if target != first))[
+                : 1 + len(fallbacks)
+            ]
 
         return AgentSettings(
             agent_id=agent_id,
@@ -157,14 +159,22 @@ class SettingsSource:
             timeout_s=float(agent.timeout_seconds),
             tools=effective_tools(self._tools, stages).tools,
             default_model=default,
-            choose_model=choose_model,
+            choose_models=choose_models,
+            zone=self._zone,
+            thinking_default=agent.thinking_default,
+            budget=BudgetLimits(
+                agent.budget.per_session_usd, agent.budget.per_day_usd, agent.budget.per_tree_usd
+            ),
+            context_tokens=agent.context_tokens,
+            pruning=msgspec.convert(agent.context_pruning, PruningSettings, from_attributes=True),
+            compaction=msgspec.convert(agent.compaction, CompactionSettings, from_attributes=True),
+            compaction_model=resolve_target(agent.compaction.model, providers)
+            if agent.compaction.model
+            else None,
+            flush=msgspec.convert(agent.compaction.memory_flush, FlushSettings, from_attributes=True),
+            workspace_access="rw" if agent.sandbox.mode == "off" else agent.sandbox.workspace_access,
+            sandboxed=agent.sandbox.mode == "all",
         )
-
-
-def _price(cost: ModelCostConfig | None) -> ModelPrice:
-    if cost is None:
-        return ModelPrice()
-    return ModelPrice(cost.input, cost.output, cost.cache_read, cost.cache_write)
 
 
 def local_zone(env: Mapping[str, str]) -> ZoneInfo:

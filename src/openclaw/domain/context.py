@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from openclaw.domain.boundaries import active_part
 from openclaw.domain.transcript import (
     TRANSCRIPT_VERSION,
     AssistantBlock,
@@ -29,7 +30,6 @@ from openclaw.domain.transcript import (
     MessageRecord,
     Provenance,
     Record,
-    ResetRecord,
     TextBlock,
     ThinkingBlock,
     ToolCallBlock,
@@ -72,32 +72,24 @@ def active_branch(records: Sequence[Record], leaf_id: str | None) -> tuple[Recor
 def rebuild_context(records: Sequence[Record], leaf_id: str | None) -> tuple[Message, ...]:
     """The messages of the active branch as a model should see them, not yet repaired (TRX-9).
 
-    The last compaction on the branch gives its summary and what it kept; a reset
-    hides what came before it, from later compactions too.
+    What is active of the branch is decided in `domain.boundaries`.
     """
     branch = active_branch(records, leaf_id)
-    position = {record.id: index for index, record in enumerate(branch)}
-    start = hidden_before = 0
-    summary: CompactionRecord | None = None
-    for index, record in enumerate(branch):
-        if isinstance(record, CompactionRecord):
-            kept = position.get(record.first_kept_entry_id, index)
-            start, summary = max(min(kept, index), hidden_before), record
-        elif isinstance(record, ResetRecord):
-            kept = position.get(record.first_kept_entry_id or record.id, index)
-            start = hidden_before = max(min(kept, index), hidden_before)
-            summary = None
-    messages = [_summary_message(summary)] if summary is not None else []
-    messages.extend(message for record in branch[start:] for message in _messages_of(record))
+    active = active_part(branch)
+    messages = [summary_message(active.compaction)] if active.compaction is not None else []
+    messages.extend(message for record in branch[active.start :] for message in messages_of(record))
     return tuple(messages)
 
 
-def _summary_message(record: CompactionRecord) -> Message:
+def summary_message(record: CompactionRecord) -> Message:
+    """What the model reads in place of the messages that a compaction covers."""
     text = f"Summary of the earlier conversation, which is no longer shown:\n\n{record.summary}"
     return UserMessage(content=text, timestamp=_epoch_ms(record.timestamp), provenance=_INTERNAL)
 
 
-def _messages_of(record: Record) -> tuple[Message, ...]:
+def messages_of(record: Record) -> tuple[Message, ...]:
+    """What one record says to a model."""
+    """The message that a record is for a model, if it is one."""
     match record:
         case MessageRecord(message=UserMessage() as message):
             return (_marked(message),)

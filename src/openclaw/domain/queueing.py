@@ -263,13 +263,14 @@ def merged_prompt(inputs: Sequence[QueuedInput]) -> str:
 
 def dropped_prompt(texts: Sequence[str]) -> str:
     """The synthetic prompt for messages that the cap dropped: one short line each, bounded."""
-    lines = [f"- {_one_line(text)}" for text in texts[:DROPPED_MAX_LINES]]
+    lines = [f"- {dropped_line(text)}" for text in texts[:DROPPED_MAX_LINES]]
     if len(texts) > DROPPED_MAX_LINES:
         lines.append(f"- and {len(texts) - DROPPED_MAX_LINES} more")
     return "\n".join((f"Messages dropped because the queue was full ({len(texts)}), oldest first:", *lines))
 
 
-def _one_line(text: str) -> str:
+def dropped_line(text: str) -> str:
+    """A message as one short line."""
     # Cut first: splitting megabytes to keep a line would be wasted work.
     line = " ".join(text[: DROPPED_LINE_CHARS * 2].split())
     if len(line) > DROPPED_LINE_CHARS or len(text) > DROPPED_LINE_CHARS * 2:

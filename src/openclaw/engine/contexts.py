@@ -7,36 +7,46 @@ time (docs/topics/design.md).
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Sequence
 
 import msgspec
 
-from openclaw.domain.context import rebuild_context
-from openclaw.domain.sanitise import sanitise_assistant_text
-from openclaw.domain.searchtext import index_text
+from openclaw.domain.context import messages_of, rebuild_context
+from openclaw.domain.pruning import PruneState
+from openclaw.domain.quarantine import leave_out, quarantined_ids, suspects
 from openclaw.domain.transcript import (
-    AssistantMessage,
+    CustomMessageRecord,
+    CustomRecord,
     Message,
     MessageRecord,
     Record,
-    TextBlock,
-    ToolResultMessage,
-    UserMessage,
     decode_message,
     decode_record,
     encode,
-    text_of,
-    tool_calls_of,
 )
-from openclaw.store.records import EntryDraft, QueuedInput, StoredEntry
+from openclaw.store.compactions import Compactions
+from openclaw.store.records import StoredEntry
 from openclaw.store.store import Store
 
+log = logging.getLogger("openclaw.runs")
 CACHE_BYTES = 32 << 20
 
 
 def record_of(entry: StoredEntry, parent_id: str | None) -> Record:
-    """A stored entry as a transcript record. The body of a message entry is the message itself."""
+    """A stored entry as a transcript record. The body of a message entry is the message itself.
+
+    An entry that cannot be read says nothing: one damaged row must not cost the conversation.
+    """
+    try:
+        return _read(entry, parent_id)
+    except (msgspec.MsgspecError, UnicodeError):
+        log.error("entry %s cannot be read; it is left out of the context", entry.entry_id)
+        return CustomRecord(id=entry.entry_id, parent_id=parent_id, timestamp="", custom_type="unreadable")
+
+
+def _read(entry: StoredEntry, parent_id: str | None) -> Record:
     if entry.type == "message":
         return MessageRecord(
             id=entry.entry_id, parent_id=parent_id, timestamp="", message=decode_message(entry.body)
@@ -47,94 +57,108 @@ def record_of(entry: StoredEntry, parent_id: str | None) -> Record:
     return record
 
 
-def draft_message(message: Message, run_id: str, *, hidden: bool = False) -> EntryDraft:
-    """A message as an entry to append: body, columns and folded search text made once."""
-    text = text_of(message)
-    words = "" if hidden or isinstance(message, ToolResultMessage) else index_text(_said(message, text))
-    provenance = message.provenance if isinstance(message, UserMessage) else None
-    return EntryDraft(
-        "message",
-        encode(message),
-        role_of(message),
-        provenance.kind if provenance else None,
-        "model" if hidden else "people",
-        run_id,
-        text,
-        words,
-    )
+class _Window(msgspec.Struct):
+    """What is known of one window. `messages` None: something came that changes what came before."""
 
+    last_seq: int = 0
+    ids: dict[int, str] = msgspec.field(default_factory=dict)
+    records: list[Record] = msgspec.field(default_factory=list)
+    messages: list[Message] | None = msgspec.field(default_factory=list)
+    size: int = 0
+    pruned: PruneState | None = None
+    called_ms: int | None = None
 
-def _said(message: Message, text: str) -> str:
-    return sanitise_assistant_text(text) if isinstance(message, AssistantMessage) else text
+    def add(self, entry: StoredEntry) -> None:
+        # The context may begin in the middle of a transcript: its first entry has no parent here.
+        parent = self.ids.get(entry.parent_seq or 0)
+        record = record_of(entry, parent)
+        self.ids[entry.seq] = entry.entry_id
+        follows = parent == (self.records[-1].id if self.records else None)
+        self.records.append(record)
+        self.last_seq = entry.seq
+        self.size += len(entry.body)
+        if follows and isinstance(record, MessageRecord | CustomMessageRecord):
+            if self.messages is not None:
+                self.messages.extend(messages_of(record))
+        else:
+            self.messages = None
 
-
-def draft_input(queued: QueuedInput) -> EntryDraft:
-    """An accepted input as the user turn it becomes (TRX-8)."""
-    body = queued.body
-    message = UserMessage(body.content, body.timestamp, body.provenance)
-    return draft_message(message, queued.run_id, hidden=body.hidden_prompt)
-
-
-def role_of(message: Message) -> str:
-    if isinstance(message, UserMessage):
-        return "user"
-    return "assistant" if isinstance(message, AssistantMessage) else "toolResult"
-
-
-def open_calls(messages: Sequence[Message], now_ms: int) -> tuple[ToolResultMessage, ...]:
-    """One "interrupted" result for each tool call that has none: what a crash left open (PITFALLS B1)."""
-    answered = {message.tool_call_id for message in messages if isinstance(message, ToolResultMessage)}
-    return tuple(
-        interrupted_result(call.id, call.name, now_ms)
-        for message in messages
-        for call in tool_calls_of(message)
-        if call.id not in answered
-    )
-
-
-def interrupted_result(call_id: str, name: str, now_ms: int) -> ToolResultMessage:
-    text = "interrupted: the gateway stopped while this tool ran; it may or may not have taken effect"
-    return ToolResultMessage(call_id, name, (TextBlock(text),), now_ms, is_error=True)
-
-
-class _Cached(msgspec.Struct):
-    last_seq: int
-    records: list[Record]
-    size: int
+    def active(self) -> Sequence[Message]:
+        if self.messages is None:
+            left_out = quarantined_ids(self.records)
+            records = [leave_out(one) if one.id in left_out else one for one in self.records]
+            self.messages = list(rebuild_context(records, records[-1].id if records else None))
+        return self.messages
 
 
 class ContextCache:
     """Decoded transcripts of running sessions, least recently used out first, bounded in bytes."""
 
-    def __init__(self, store: Store, limit_bytes: int = CACHE_BYTES) -> None:
+    def __init__(self, store: Store, compactions: Compactions, limit_bytes: int = CACHE_BYTES) -> None:
         self._store = store
+        self._compactions = compactions
         self._limit = limit_bytes
-        self._windows: OrderedDict[int, _Cached] = OrderedDict()
+        self._windows: OrderedDict[int, _Window] = OrderedDict()
         self._size = 0
 
     async def messages(self, window_no: int, last_seq: int) -> tuple[Message, ...]:
-        """The active context of a window up to `last_seq`; reads only entries that are not cached."""
-        cached = self._windows.setdefault(window_no, _Cached(0, [], 0))
-        if cached.last_seq < last_seq:
-            self.extend(window_no, await self._store.context(window_no, after_seq=cached.last_seq))
-        records = cached.records
-        return rebuild_context(records, records[-1].id if records else None)
+        """The active context of a window up to `last_seq`; reads only entries that are not cached.
+
+        What a compaction put away is never read (docs/topics/design.md).
+        """
+        while True:
+            cached = self._windows.setdefault(window_no, _Window())
+            if cached.last_seq >= last_seq:
+                return tuple(cached.active())
+            if cached.last_seq == 0:
+                entries = (await self._compactions.context(window_no)).entries
+                first = entries[0].seq if entries else 1
+            else:
+                entries = await self._store.context(window_no, after_seq=cached.last_seq)
+                first = cached.last_seq + 1
+            if self._windows.get(window_no) is cached:
+                cached.last_seq = max(cached.last_seq, first - 1)
+                self.extend(window_no, entries)
+                return tuple(cached.active())
+            # It was dropped while the rows were read: what was read does not follow what is known now.
+
+    def prune_state(self, window_no: int) -> tuple[PruneState | None, int | None]:
+        """What was pruned before, and when a model was last asked; both unknown after a restart."""
+        cached = self._windows.get(window_no)
+        return (cached.pruned, cached.called_ms) if cached else (None, None)
+
+    def keep_pruned(self, window_no: int, state: PruneState, now_ms: int) -> None:
+        cached = self._windows.get(window_no)
+        if cached is not None:
+            cached.pruned, cached.called_ms = state, now_ms
+
+    def suspects(self, window_no: int, new_ids: frozenset[str]) -> tuple[str, ...]:
+        """Which entries of a loaded window a provider may have refused."""
+        cached = self._windows.get(window_no)
+        return suspects(cached.records, new_ids) if cached else ()
 
     def extend(self, window_no: int, entries: Sequence[StoredEntry]) -> None:
         """Add committed entries that follow what is cached."""
-        cached = self._windows.setdefault(window_no, _Cached(0, [], 0))
+        cached = self._windows.setdefault(window_no, _Window())
+        before = cached.size
         for entry in entries:
-            if entry.seq != cached.last_seq + 1:
-                continue
-            parent = cached.records[entry.parent_seq - 1].id if entry.parent_seq else None
-            cached.records.append(record_of(entry, parent))
-            cached.last_seq = entry.seq
-            cached.size += len(entry.body)
-            self._size += len(entry.body)
+            if entry.seq == cached.last_seq + 1:
+                cached.add(entry)
+        self._size += cached.size - before
         self._windows.move_to_end(window_no)
         self._trim(window_no)
 
+    def forget(self, window_no: int) -> None:
+        """Drop what is known of a window: its rows were changed or removed."""
+        dropped = self._windows.pop(window_no, None)
+        if dropped is not None:
+            self._size -= dropped.size
+
+    def clear(self) -> None:
+        """Drop everything: an erase may have changed any window, and those that are based on it."""
+        self._windows.clear()
+        self._size = 0
+
     def _trim(self, keep: int) -> None:
         while self._size > self._limit and len(self._windows) > 1:
-            oldest = next(number for number in self._windows if number != keep)
-            self._size -= self._windows.pop(oldest).size
+            self.forget(next(number for number in self._windows if number != keep))

@@ -11,18 +11,20 @@ from typing import Any
 
 from msgspec import Struct
 
+from openclaw.domain.resets import SessionEnd, SessionStart
 from openclaw.domain.transcript import AssistantMessage, ToolCallBlock, ToolResultMessage
 from openclaw.store.records import RunOutcome, SessionRow, StoredEntry
 from openclaw.store.sessions import Rotation
 
 
 class RunScope(Struct, frozen=True):
-    """Which run and session an event belongs to."""
+    """Which run and session an event belongs to. `hidden`: the gateway's own turn, which nobody is shown."""
 
     run_id: str
     session_key: str
     agent_id: str
     session_id: str
+    hidden: bool = False
 
 
 class InputTaken(Struct, frozen=True):
@@ -73,6 +75,14 @@ class TextStreamed(Struct, frozen=True):
     text: str
 
 
+class ThinkingStreamed(Struct, frozen=True):
+    """More of what the model thinks aloud."""
+
+    scope: RunScope
+    step: int
+    delta: str
+
+
 class ToolStarted(Struct, frozen=True):
     scope: RunScope
     call: ToolCallBlock
@@ -103,11 +113,19 @@ class RunEnded(Struct, frozen=True):
 
 
 class InputCancelled(Struct, frozen=True):
-    """An input left the queue without a run."""
+    """An input left the queue without a run, and why."""
 
     run_id: str
     session_key: str
     agent_id: str
+    reason: str = "rpc"
+
+
+class WindowsChanged(Struct, frozen=True):
+    """A window of a session ended or began (LIFE-22)."""
+
+    session: SessionRow
+    notices: tuple[SessionEnd | SessionStart, ...]
 
 
 class SessionChanged(Struct, frozen=True):
@@ -118,6 +136,32 @@ class SessionChanged(Struct, frozen=True):
     extra: dict[str, Any] = {}
 
 
+class CommandAnswered(Struct, frozen=True):
+    """A command was answered, and the answer is on disk.
+
+    `entries` are what history shows of it; empty for a side question.
+    """
+
+    scope: RunScope
+    session: SessionRow
+    text: str
+    at_ms: int
+    entries: tuple[StoredEntry, ...] = ()
+    created: bool = False
+    interrupted: bool = False
+
+
+class CompactionTold(Struct, frozen=True):
+    """A compaction began (`result` None) or ended, and how."""
+
+    session: SessionRow
+    run_id: str | None
+    trigger: str
+    done: bool
+    compacted: bool = False
+    message: str = ""
+
+
 EngineEvent = (
     InputTaken
     | RunPhase
@@ -125,10 +169,14 @@ EngineEvent = (
     | RunStarted
     | ModelCalled
     | TextStreamed
+    | ThinkingStreamed
     | ToolStarted
     | ToolFinished
     | RunEnded
     | InputCancelled
+    | WindowsChanged
     | SessionChanged
+    | CompactionTold
+    | CommandAnswered
 )
 EventSink = Callable[[EngineEvent], None]

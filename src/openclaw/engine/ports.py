@@ -7,12 +7,14 @@ with a stop reason, so that the run loop has one path.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from typing import Any, Protocol
+from collections.abc import AsyncGenerator, Callable
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
+from openclaw.domain.context import Dialect
 from openclaw.domain.transcript import AssistantMessage, Message, UserBlock
+from openclaw.store.database import Transaction
 
 
 class ModelPrice(Struct, frozen=True):
@@ -36,6 +38,13 @@ class ModelTarget(Struct, frozen=True):
     max_tokens: int = 8192
     reasoning: bool = False
     price: ModelPrice = ModelPrice()
+    # False: the model reads text only, so images are named instead of sent.
+    images: bool = True
+
+    @property
+    def dialect(self) -> Dialect:
+        """Whose rules a message list must obey."""
+        return "anthropic" if self.api.startswith("anthropic") else "openai"
 
     def __repr__(self) -> str:
         # A key must not reach a log by way of a traceback.
@@ -48,6 +57,10 @@ class ToolSpec(Struct, frozen=True):
     name: str
     description: str
     parameters: dict[str, Any]
+    # False: it changes things, so it runs alone and in the order of the calls.
+    parallel: bool = True
+    # True: what it does is kept with its result, so a call that a crash cut off is simply made again.
+    repeatable: bool = False
 
 
 class ModelRequest(Struct, frozen=True):
@@ -58,6 +71,8 @@ class ModelRequest(Struct, frozen=True):
     thinking: str | None = None
     max_tokens: int | None = None
     now_ms: int = 0
+    # False for a single question: what nobody asks again is not worth writing to the provider's cache.
+    cache: bool = True
 
 
 class TextDelta(Struct, frozen=True):
@@ -69,13 +84,17 @@ class ThinkingDelta(Struct, frozen=True):
 
 
 class ModelFailure(Struct, frozen=True):
-    """Why a call failed, for retries and messages. `status` is the HTTP status, 0 when there was none."""
+    """Why a call failed, for retries and messages. `status` is the HTTP status, 0 when there was none.
+
+    `entry` is the position in the request's messages of one that the provider refused, when it said which.
+    """
 
     kind: str
     message: str
     retryable: bool
     status: int = 0
     retry_after_s: float | None = None
+    entry: int | None = None
 
 
 class ModelDone(Struct, frozen=True):
@@ -103,12 +122,28 @@ class ToolContext(Struct, frozen=True):
     run_id: str
     tool_call_id: str
     now_ms: int
+    # Whether the person behind this turn is an owner (AMB-35); nobody is unless the run says so.
+    owner: bool = False
+    # The agent's directory; empty when it has none.
+    workspace: str = ""
+    workspace_access: Literal["rw", "ro", "none"] = "rw"
+    # A policy fact, whether or not a sandbox is installed (AMB-34).
+    sandboxed: bool = False
 
 
 class ToolOutcome(Struct, frozen=True):
-    content: tuple[UserBlock, ...]
+    """What a tool answers. With an `effect` the answer is made in the commit that keeps it.
+
+    An effect changes our own store: it runs in the transaction of the step, so that it and its result
+    stand or fall together (docs/topics/design.md). It may be run again; `after` is called once it is kept.
+    """
+
+    content: tuple[UserBlock, ...] = ()
     is_error: bool = False
     details: dict[str, Any] | None = None
+    effect: Callable[[Transaction], ToolOutcome] | None = None
+    after: Callable[[], None] | None = None
+    ends_turn: bool = False
 
 
 class Tool(Protocol):

@@ -1,6 +1,6 @@
-"""One run: load the context, run the loop, commit each step, end it exactly once.
+"""One run: prepare, run the loop, commit each step, end it exactly once.
 
-`Run` is the loop's powers over store, model and tools. Whatever happens inside
+`Run` is the loop's powers over store, models and tools. Whatever happens inside
 (a failing provider, a time-out, an abort) ends in one `finish`; only a lost run
 or a stopping gateway leaves the row as it is, for recovery to find.
 """
@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from contextlib import aclosing
+from functools import partial
+from typing import Any
 
 from msgspec import Struct
 
 from openclaw.domain import queueing
-from openclaw.domain.context import make_valid
 from openclaw.domain.transcript import (
     AssistantMessage,
     Message,
@@ -23,49 +23,51 @@ from openclaw.domain.transcript import (
     TextBlock,
     ToolCallBlock,
     ToolResultMessage,
-    decode_message,
-    encode,
-    text_of,
 )
 from openclaw.engine import events
-from openclaw.engine.contexts import ContextCache, draft_input, draft_message, open_calls
+from openclaw.engine.answering import Answering, CallPlan
+from openclaw.engine.asking import Asking
+from openclaw.engine.care import Care, window_of
+from openclaw.engine.contexts import ContextCache
+from openclaw.engine.drafts import draft_boundary, draft_inputs_in, draft_message, open_calls
 from openclaw.engine.events import EventSink, RunScope
 from openclaw.engine.loop import LoopEnd, run_loop
-from openclaw.engine.ports import (
-    Clock,
-    Model,
-    ModelDone,
-    ModelFailure,
-    ModelRequest,
-    ModelTarget,
-    TextDelta,
-    ToolContext,
-)
-from openclaw.engine.prompt import system_prompt
+from openclaw.engine.ports import Clock, ModelDone, ModelTarget, ToolContext
+from openclaw.engine.prompt import Prompts, prompt_report
+from openclaw.engine.purse import Purse, account_of
+from openclaw.engine.replies import Reply, reply_of, reply_route
+from openclaw.engine.room import Room
+from openclaw.engine.runcontext import RunView
 from openclaw.engine.settings import AgentSettings, EngineSettings
+from openclaw.engine.started import StartedRun
 from openclaw.engine.tools.registry import ToolRegistry
+from openclaw.engine.toolwork import ToolWork, interrupted, result_of
+from openclaw.engine.uncut import uncut
 from openclaw.errors import OpenClawError
+from openclaw.store.budgets import Budgets
+from openclaw.store.errands import Errands
 from openclaw.store.records import (
-    DeliveryDraft,
+    EntryDraft,
     QueuedInput,
     RunOutcome,
-    RunRow,
-    SessionRow,
     StoredEntry,
     UsageRow,
 )
-from openclaw.store.runs import Finished, RunEnd, RunLost
+from openclaw.store.runs import Effects, Finished, RunEnd, RunLost
 from openclaw.store.store import Store
 
 log = logging.getLogger("openclaw.runs")
-DELIVERY_TTL_MS = 15 * 60 * 1000
 
 
 class RunServices(Struct, frozen=True):
     """Everything a run needs from outside."""
 
     store: Store
-    models: dict[str, Model]
+    errands: Errands
+    budgets: Budgets
+    asking: Asking
+    care: Care
+    prompts: Prompts
     tools: ToolRegistry
     contexts: ContextCache
     clock: Clock
@@ -75,54 +77,104 @@ class RunServices(Struct, frozen=True):
 class Run:
     """Carries one claimed run to its end. Implements `loop.LoopPowers`."""
 
-    def __init__(
-        self,
-        services: RunServices,
-        settings: EngineSettings,
-        run: RunRow,
-        session: SessionRow,
-        inputs: tuple[QueuedInput, ...],
-    ) -> None:
+    def __init__(self, services: RunServices, settings: EngineSettings, start: StartedRun) -> None:
         self.services = services
         self.settings = settings
-        self.run = run
-        self.session = session
-        self.inputs = inputs
-        self.agent: AgentSettings = settings.agent(session.agent_id)
-        self.scope = RunScope(run.run_id, run.session_key, run.agent_id, session.entry.session_id)
+        self.start = start
+        self.run = run = start.run
+        self.session = start.session
+        self.agent: AgentSettings = settings.agent(run.agent_id)
+        self._first = start.inputs[0].body if start.inputs else None
+        self._purpose = self._first.purpose if self._first else None
+        # What the gateway asks for itself is between it and the model; people see nothing of it (FLUSH-7).
+        hidden = self._purpose in ("flush", "announce")
+        self.scope = RunScope(
+            run.run_id, run.session_key, run.agent_id, start.session.entry.session_id, hidden
+        )
         self.abort_reason: str | None = None
+        self.abandoned = asyncio.Event()  # nobody waits for this run's task any more
+        self.begun = False
         self.settling = False
+        self.told = False  # what comes after the end may fail; the end is told once
         self.more_waiting = True  # unknown until the end has looked
-        self.absorbed: list[str] = [item.run_id for item in inputs if item.run_id != run.run_id]
-        self._target: ModelTarget | None = None
-        self._partial = ""
-        self._usage: list[UsageRow] = []
+        self._report: dict[str, Any] | None = None
+        self.absorbed: list[str] = [item.run_id for item in start.inputs if item.run_id != run.run_id]
+        self.last_sign_s = services.clock.monotonic()  # when something last moved, for the watchdog
+        self._view = RunView(
+            services.contexts, run, start.session, clock=services.clock, pruning=self.agent.pruning,
+            window_of=partial(window_of, self.agent), compact=self._compact_overflow,
+        )  # fmt: skip
+        account = account_of(start.session, self.agent, run.run_id, f"{run.run_id}:{run.fence}")
+        self._purse = Purse(account, self.agent, services.budgets, services.clock)
+        self._answering = self._make_answering()
+        self._room = Room(
+            run, self.agent, self._purse, lambda: self._answering.plan, care=services.care,
+            errands=services.errands, clock=services.clock,
+        )  # fmt: skip
+        self._tools = self._make_toolwork()
+
+    def _make_answering(self) -> Answering:
+        services, agent, entry, first = self.services, self.agent, self.session.entry, self._first
+        plan = CallPlan(
+            targets=agent.choose_models(entry, first.model if first else None),
+            tools=services.tools.specs(agent.tools),
+            thinking=(first.thinking if first else None) or entry.thinking_level or agent.thinking_default,
+        )
+        return Answering(
+            plan, self.scope, self._view, self._purse, asking=services.asking, clock=services.clock,
+            emit=self._emit, keep=self._keep_drafts,
+        )  # fmt: skip
+
+    def _make_toolwork(self) -> ToolWork:
+        services, run, agent = self.services, self.run, self.agent
+        owner = bool(self.start.inputs) and all(item.principal == "operator" for item in self.start.inputs)
+        context = ToolContext(
+            run.session_key, self.scope.session_id, run.agent_id, run.run_id, "", 0, owner=owner,
+            workspace=agent.workspace, workspace_access=agent.workspace_access, sandboxed=agent.sandboxed,
+        )  # fmt: skip
+        return ToolWork(
+            services.tools, agent.tools, context, self.scope, clock=services.clock, emit=self._emit,
+            steered=self._steering_waits,
+        )  # fmt: skip
+
+    def _emit(self, event: events.EngineEvent) -> None:
+        self.last_sign_s = self.services.clock.monotonic()
+        self.services.emit(event)
 
     # -- from beginning to end -----------------------------------------------------------------
 
-    async def execute(self, user_entries: Sequence[StoredEntry]) -> None:
+    async def execute(self) -> None:
         """Run to the end and settle. Raises only cancellation of a stopping gateway."""
-        emit, scope = self.services.emit, self.scope
-        emit(events.RunPhase(scope, "preparing_context"))
-        self._announce(user_entries)
-        self.services.contexts.extend(self.run.window_no, user_entries)
+        self.begun = True
+        self._emit(events.RunPhase(self.scope, "preparing_context"))
+        self._announce(self.start.entries)
+        self._view.begin(self.start.entries)
         resumed = self.run.fence > 1
-        emit(events.RunStarted(scope, self.session, self.run.started_at, resumed))
+        self._emit(events.RunStarted(self.scope, self.session, self.run.started_at, resumed))
         try:
-            await self._settle(*await self._guarded_loop())
+            loop_end, end = await self._guarded_loop()
+            await self._settle(loop_end, end)
+            await self._look_after(end)
+            await self._purse.settle()
         except RunLost:
             log.warning("run %s was taken over or reset; its last step was not kept", self.run.run_id)
         except OpenClawError as error:
             log.error("run %s could not be settled: %s", self.run.run_id, error)
-            self._tell_unsettled(error)
+            if not self.told:
+                self._tell_unsettled(error)
 
     async def _guarded_loop(self) -> tuple[LoopEnd | None, RunEnd]:
         """The loop's end, or what stopped it: deadline, abort, or a failure of our own ground."""
+        if self.abort_reason is not None:
+            return None, self._end("aborted", self.abort_reason, None)
         try:
             async with asyncio.timeout(self._seconds_left()):
-                end = await run_loop(await self._load_context(), self)
+                await self._use_prompt()
+                await self._close_open_calls()
+                end = await run_loop(self)
         except TimeoutError:
-            return None, self._end("timeout", "error", f"timed out after {self.agent.timeout_s:g} s")
+            seconds = ((self.run.deadline or 0) - self.run.started_at) / 1000
+            return None, self._end("timeout", "error", f"timed out after {seconds:g} s")
         except asyncio.CancelledError:
             if self.abort_reason is None:
                 raise
@@ -139,24 +191,45 @@ class Run:
             return None, self._end("error", "error", "internal error; the gateway's log has the details")
         if end.failure is not None:
             return end, self._end("error", "error", end.failure.message)
+        if end.message is None:
+            return end, self._end("ok", "yielded", None)
         return end, self._end("ok", end.message.stop_reason or "stop", None)
+
+    async def _use_prompt(self) -> None:
+        """The prompt of the agent; one that differs from the last turn's is a boundary (LOOP-2)."""
+        prompt = await self.services.prompts.of(self.agent)
+        self._answering.use_prompt(prompt.text)
+        last = (self.session.entry.system_prompt_report or {}).get("digest")
+        if last != prompt.digest:
+            if last is not None:
+                self._view.boundaries.append("prompt")
+            self._report = prompt_report(prompt, self._answering.plan.tools)
 
     def _seconds_left(self) -> float | None:
         if self.run.deadline is None:
             return None
         return max(0.0, (self.run.deadline - self.services.clock.now_ms()) / 1000)
 
-    async def _load_context(self) -> Sequence[Message]:
-        messages = await self.services.contexts.messages(self.run.window_no, self.session.last_seq)
-        left_open = open_calls(messages, self.services.clock.now_ms())
-        if left_open and self.run.fence > 1:
-            await self.keep_results(left_open)
-            messages = (*messages, *left_open)
-        return messages
+    async def _close_open_calls(self) -> None:
+        """After a crash a tool call may have no result: it gets one that says so, the model decides."""
+        if self.run.fence > 1:
+            await self._finish_calls(open_calls(await self._view.messages()))
+
+    async def _finish_calls(self, calls: Sequence[ToolCallBlock]) -> None:
+        """Calls that a crash cut off: what we keep ourselves is done again, the rest may have happened."""
+        if not calls:
+            return
+        repeated = [call for call in calls if self.services.tools.may_be_repeated(call.name)]
+        worked = {one.call.id: one for one in await self._tools.run(repeated)}
+        all_worked = [
+            worked.get(call.id) or interrupted(call, self.services.clock.now_ms()) for call in calls
+        ]
+        kept: list[ToolResultMessage] = []
+        await self._keep_drafts((), effects=self._tools.told_by(all_worked, kept))
+        self._tools.settled(all_worked, kept)
 
     def _end(self, outcome: RunOutcome, stop_reason: str, error: str | None) -> RunEnd:
-        target = self._target
-        last = self._usage[-1] if self._usage else None
+        target, last = self._answering.target, self._purse.last_usage
         return RunEnd(
             outcome,
             stop_reason,
@@ -165,173 +238,159 @@ class Run:
             output_tokens=last.output if last else None,
             cache_read=last.cache_read if last else None,
             cache_write=last.cache_write if last else None,
-            context_tokens=target.context_window if target else None,
-            provider=target.provider if target else None,
-            model=target.model if target else None,
+            context_tokens=target.context_window,
+            provider=target.provider,
+            model=target.model,
+            fell_back=self._answering.fell_back,
+            prompt_report=self._report,
         )
 
     async def _settle(self, loop_end: LoopEnd | None, end: RunEnd) -> None:
         self.settling = True  # from here on it is too late to abort
         now_ms = self.services.clock.now_ms()
         message = loop_end.message if loop_end else self._partial_message(end, now_ms)
-        drafts = (draft_message(message, self.run.run_id),) if message else ()
-        deliveries = self._deliveries(message, now_ms) if end.outcome == "ok" else ()
+        drafts = await self._last_drafts(message, now_ms)
+        session = self.session
+        if reply_route(self.start) is not None:
+            session = await self.services.store.session(self.run.session_key) or session
+        reply = reply_of(message, self.start, session, self.settings, end.outcome, now_ms)
         finished: Finished = await self.services.store.finish(
-            self.run, drafts, end, tuple(self._usage), deliveries, now_ms=now_ms
+            self.run, drafts, end, self._purse.take_usage(), reply.deliveries, now_ms=now_ms
         )
         self.session = finished.session
         self.more_waiting = finished.more_waiting
-        self.services.contexts.extend(self.run.window_no, finished.entries)
+        self._view.note(finished.entries)
         self._announce(finished.entries)
-        self.services.emit(
-            events.RunEnded(
-                self.scope, finished.session, end.outcome, end.stop_reason, end.error,
-                text_of(message) if message else "", message, self.run.started_at, now_ms,
-                tuple(self.absorbed),
-            )
-        )  # fmt: skip
+        self._tell_ended(end, message, reply, now_ms)
+
+    async def _last_drafts(self, message: AssistantMessage | None, now_ms: int) -> tuple[EntryDraft, ...]:
+        """The final message, after results for calls that the end of the run left open (LOOP-4)."""
+        drafts = [self._draft(message)] if message else []
+        if message is None or message.stop_reason in ("aborted", "error"):
+            left_open = [interrupted(call, now_ms) for call in open_calls(await self._view.messages())]
+            results = [result_of(one.call, one.outcome, now_ms) for one in left_open]
+            drafts = [*(self._draft(result) for result in results), *drafts]
+        return (*self._boundary_drafts(), *drafts)
 
     def _partial_message(self, end: RunEnd, now_ms: int) -> AssistantMessage | None:
         """What had been said when the run was stopped, kept as such (LOOP-4)."""
-        if not self._partial and end.outcome == "aborted":
+        partial, target = self._answering.partial, self._answering.target
+        if not partial and end.outcome == "aborted":
             return None
-        content = (TextBlock(self._partial),) if self._partial else ()
+        content = (TextBlock(partial),) if partial else ()
         reason: StopReason = "aborted" if end.outcome == "aborted" else "error"
-        target = self._target
         return AssistantMessage(
-            content, now_ms, target.api if target else "", target.provider if target else "",
-            target.model if target else "", None, reason, end.error,
-        )  # fmt: skip
+            content, now_ms, target.api, target.provider, target.model, None, reason, end.error
+        )
 
-    def _deliveries(self, message: AssistantMessage | None, now_ms: int) -> tuple[DeliveryDraft, ...]:
-        """The reply goes where the message came from, captured on the input (ROUTE-2, PITFALLS G2)."""
-        first = self.inputs[0] if self.inputs else None
-        route = first.body.route if first and first.body.deliver else None
-        text = text_of(message) if message else ""
-        if route is None or not route.channel or not route.to or not text:
-            return ()
-        body = encode({"text": text})
-        return (DeliveryDraft(f"{self.run.run_id}:reply", route, body, now_ms + DELIVERY_TTL_MS),)
+    # -- after the turn ------------------------------------------------------------------------
 
-    def _tell_unsettled(self, error: OpenClawError) -> None:
-        now_ms = self.services.clock.now_ms()
-        self.services.emit(
+    async def _look_after(self, end: RunEnd) -> None:
+        """Make room for the next turn: notes first, then a compaction. A stop ends it like any work."""
+        self.settling = False
+        try:
+            if self._purpose == "flush":
+                await self._room.note_flush(self.session)
+            if end.outcome == "ok":
+                target = self._answering.target
+                queued = await self._room.prepare_next(self.session, self._purpose, target)
+                self.more_waiting = self.more_waiting or queued
+        except asyncio.CancelledError:
+            if self.abort_reason is None:
+                raise
+            task = asyncio.current_task()
+            assert task is not None
+            task.uncancel()
+
+    async def _compact_overflow(self, _target: ModelTarget, attempt: int) -> bool:
+        done = await self._room.compact(self.session, "overflow", attempt, running=True)
+        if done is None:
+            return False
+        self.session = done.session
+        self._view.note((done.entry,))
+        return True
+
+    def _tell_ended(self, end: RunEnd, message: AssistantMessage | None, reply: Reply, now_ms: int) -> None:
+        self.told = True
+        self._emit(
             events.RunEnded(
-                self.scope, self.session, "error", "error", error.message, "", None, self.run.started_at,
-                now_ms, tuple(self.absorbed),
+                self.scope, self.session, end.outcome, end.stop_reason, end.error, reply.text, message,
+                self.run.started_at, now_ms, tuple(self.absorbed),
             )
         )  # fmt: skip
+
+    def _tell_unsettled(self, error: OpenClawError) -> None:
+        end = RunEnd("error", "error", error.message)
+        self._tell_ended(end, None, Reply(""), self.services.clock.now_ms())
 
     def _announce(self, entries: Sequence[StoredEntry]) -> None:
         for entry in entries:
             if entry.type == "message" and entry.audience == "people":
-                self.services.emit(events.MessageStored(self.scope, self.session, entry))
+                self._emit(events.MessageStored(self.scope, self.session, entry))
 
     # -- the loop's powers ---------------------------------------------------------------------
 
-    async def ask(self, messages: Sequence[Message], step: int) -> ModelDone:
-        services = self.services
-        override = self.inputs[0].body.model if self.inputs else None
-        target = self._target = self.agent.choose_model(self.session.entry, override)
-        self._partial = ""
-        services.emit(events.RunPhase(self.scope, "starting_model"))
-        services.emit(events.ModelCalled(self.scope, target.provider, target.model))
-        request = ModelRequest(
-            target,
-            system_prompt(self.agent, self._extra_prompt()),
-            make_valid(messages, "openai"),
-            services.tools.specs(self.agent.tools),
-            self._thinking(),
-            now_ms=services.clock.now_ms(),
-        )
-        async with aclosing(services.models[target.api].stream(request)) as stream:
-            async for event in stream:
-                if isinstance(event, TextDelta):
-                    self._partial += event.text
-                    services.emit(events.TextStreamed(self.scope, step, event.text, self._partial))
-                elif isinstance(event, ModelDone):
-                    self._note_usage(event.message, target, step)
-                    return event
-        return _silent(target, services.clock.now_ms())
+    async def ask(self, step: int) -> ModelDone:
+        return await self._answering.ask(step)
 
-    def _extra_prompt(self) -> str | None:
-        return self.inputs[0].body.extra_system_prompt if self.inputs else None
+    async def run_tools(self, calls: Sequence[ToolCallBlock]) -> bool:
+        worked = await self._tools.run(calls)
+        kept: list[ToolResultMessage] = []
+        await self._keep_drafts((), effects=self._tools.told_by(worked, kept))
+        self._tools.settled(worked, kept)
+        return any(one.outcome.ends_turn for one in worked)
 
-    def _thinking(self) -> str | None:
-        asked = self.inputs[0].body.thinking if self.inputs else None
-        return asked or self.session.entry.thinking_level
+    async def keep_calls(self, message: AssistantMessage) -> None:
+        drafts = (*self._boundary_drafts(), self._draft(message))
+        await self._keep_drafts(drafts, self._purse.take_usage())
 
-    def _note_usage(self, message: AssistantMessage, target: ModelTarget, step: int) -> None:
-        used = message.usage
-        if used is None:
-            return
-        priced = target.price.input is not None and target.price.output is not None
-        self._usage.append(
-            UsageRow(
-                f"{self.run.run_id}:{self.run.fence}:{step}", target.provider, target.model, used.input,
-                used.output, used.cache_read, used.cache_write, used.cost.total if priced else None,
-            )
-        )  # fmt: skip
+    async def _keep_drafts(
+        self,
+        drafts: Sequence[EntryDraft],
+        usage: tuple[UsageRow, ...] = (),
+        effects: Effects | None = None,
+    ) -> None:
+        now_ms = self.services.clock.now_ms()
+        step = self.services.store.step(self.run, tuple(drafts), usage, now_ms=now_ms, effects=effects)
+        await uncut(step, self._note_kept)
 
-    async def keep_calls(self, message: AssistantMessage, step: int) -> None:
-        await self._commit((message,), tuple(self._usage))
-        self._usage.clear()
-
-    async def run_tools(self, calls: Sequence[ToolCallBlock]) -> Sequence[ToolResultMessage]:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._run_tool(call)) for call in calls]
-        return [task.result() for task in tasks]
-
-    async def _run_tool(self, call: ToolCallBlock) -> ToolResultMessage:
-        clock = self.services.clock
-        started = clock.now_ms()
-        self.services.emit(events.ToolStarted(self.scope, call, started))
-        context = ToolContext(
-            self.run.session_key, self.scope.session_id, self.run.agent_id, self.run.run_id, call.id, started
-        )
-        outcome = await self.services.tools.call(call.name, call.arguments, context, self.agent.tools)
-        ended = clock.now_ms()
-        result = ToolResultMessage(
-            call.id, call.name, outcome.content, ended, outcome.is_error, outcome.details
-        )
-        self.services.emit(events.ToolFinished(self.scope, call, result, started, ended))
-        return result
-
-    async def keep_results(self, results: Sequence[ToolResultMessage]) -> None:
-        await self._commit(results, ())
-
-    async def _commit(self, messages: Sequence[Message], usage: tuple[UsageRow, ...]) -> None:
-        drafts = tuple(draft_message(message, self.run.run_id) for message in messages)
-        entries = await self.services.store.step(self.run, drafts, usage, now_ms=self.services.clock.now_ms())
-        self.services.contexts.extend(self.run.window_no, entries)
+    def _note_kept(self, entries: Sequence[StoredEntry]) -> None:
+        self.absorbed += [entry.run_id for entry in entries if entry.run_id and entry.role == "user"]
+        self._answering.partial = ""  # it stands in the transcript: a stop must not keep it again
+        self._view.note(entries)
         self._announce(entries)
 
-    async def take_steering(self) -> Sequence[Message]:
+    def _draft(self, message: Message) -> EntryDraft:
+        return draft_message(message, self.run.run_id, hidden=self.scope.hidden)
+
+    def _boundary_drafts(self) -> Sequence[EntryDraft]:
+        """Why the next request does not begin like the last one, written down once."""
+        kinds, self._view.boundaries = self._view.boundaries, []
+        return [draft_boundary(kind, self.run.run_id) for kind in kinds]
+
+    async def _steerable(self) -> tuple[QueuedInput, ...]:
         waiting = await self.services.store.queued(self.run.session_key)
         queue = queueing.resolve_queue(
             self.settings.queue,
             channel=self.session.entry.channel,
             stored=queueing.stored_overrides(self.session.entry),
         )
-        steered = [item for item in waiting if (item.body.queue_mode or queue.mode) == "steer"]
+        now_ms = self.services.clock.now_ms()
+        fresh = [item for item in waiting if item.expires_at is None or item.expires_at > now_ms]
+        return tuple(item for item in fresh if (item.body.queue_mode or queue.mode) in ("steer", "queue"))
+
+    async def _steering_waits(self) -> bool:
+        return bool(await self._steerable())
+
+    async def take_steering(self) -> bool:
+        steered = await self._steerable()
         if not steered:
-            return ()
-        entries = await self.services.store.absorb(
+            return False
+        absorb = self.services.store.absorb(
             self.run,
             tuple(item.admission for item in steered),
-            draft_input,
+            draft_inputs_in(self.settings.resets.zone),
             now_ms=self.services.clock.now_ms(),
         )
-        self.absorbed += [entry.run_id for entry in entries if entry.run_id]
-        self.services.contexts.extend(self.run.window_no, entries)
-        self._announce(entries)
-        return [decode_message(entry.body) for entry in entries]
-
-
-def _silent(target: ModelTarget, now_ms: int) -> ModelDone:
-    """A stream that ended without its last event: the adapter broke its promise, the run does not hang."""
-    failure = ModelFailure("protocol", f"{target.provider}/{target.model} ended without an answer", False)
-    message = AssistantMessage(
-        (), now_ms, target.api, target.provider, target.model, None, "error", failure.message
-    )
-    return ModelDone(message, failure)
+        entries = await uncut(absorb, self._note_kept)
+        return bool(entries)

@@ -7,12 +7,19 @@ value, and takes effect on the next turn (CFG-4).
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
+from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
+from openclaw.domain.budget import BudgetLimits
+from openclaw.domain.compaction import CompactionSettings
 from openclaw.domain.entry import SessionEntry
+from openclaw.domain.flush import FlushSettings
 from openclaw.domain.keys import KeySettings
+from openclaw.domain.modelhint import ModelCandidate
 from openclaw.domain.policy import SendPolicy
+from openclaw.domain.pruning import PruningSettings
 from openclaw.domain.queueing import QueueConfig
 from openclaw.engine.ports import ModelTarget
 from openclaw.store.inbox import ResetRulesAt
@@ -27,7 +34,20 @@ class AgentSettings(Struct, frozen=True):
     timeout_s: float
     tools: tuple[str, ...]
     default_model: ModelTarget
-    choose_model: Callable[[SessionEntry, str | None], ModelTarget]
+    # The turn's own choice, then the session's, then the agent's; the fallbacks behind it (LOOP-7).
+    choose_models: Callable[[SessionEntry, str | None], tuple[ModelTarget, ...]]
+    zone: ZoneInfo
+    thinking_default: str | None = None
+    budget: BudgetLimits = BudgetLimits()
+    # A ceiling on the window of any model.
+    context_tokens: int | None = None
+    pruning: PruningSettings = PruningSettings()
+    compaction: CompactionSettings = CompactionSettings()
+    # None: the model of the session writes its own summaries.
+    compaction_model: ModelTarget | None = None
+    flush: FlushSettings = FlushSettings()
+    workspace_access: Literal["rw", "ro", "none"] = "rw"
+    sandboxed: bool = False
 
 
 class EngineSettings(Struct, frozen=True):
@@ -39,6 +59,7 @@ class EngineSettings(Struct, frozen=True):
     send_policy: SendPolicy | None
     queue: QueueConfig
     lane_caps: dict[str, int]
+    model_candidates: tuple[ModelCandidate, ...] = ()
 
     def agent(self, agent_id: str) -> AgentSettings:
         """The settings of an agent; one that is no longer configured runs with the default's."""

@@ -7,16 +7,21 @@ first, then one commit, then the acknowledgement. Nothing here knows a wire.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Awaitable, Callable
 
 import msgspec
 from msgspec import Struct
 
+from openclaw.domain import queueing
+from openclaw.domain.commands import CommandCaller
+from openclaw.domain.entry import SessionEntry
 from openclaw.domain.lifecycle import TurnSource
-from openclaw.domain.resets import match_trigger
+from openclaw.domain.modelhint import ModelHint
+from openclaw.domain.resets import choose_model, parse_reset, rotation_events
+from openclaw.domain.transcript import TextBlock, UserBlock
 from openclaw.engine import events
-from openclaw.engine.contexts import draft_input
+from openclaw.engine.commands.ports import Handled, Ignored, NotACommand, PassOn, ReadOutcome
+from openclaw.engine.drafts import draft_inputs_in
 from openclaw.engine.events import EngineEvent, EventSink, RunScope
 from openclaw.engine.ports import Clock, Ids
 from openclaw.engine.prompt import greeting_prompt
@@ -40,7 +45,8 @@ class Incoming(Struct, frozen=True):
     external: ExternalId | None = None
     expires_at: int | None = None
     timeout_s: float | None = None
-    may_reset: bool = True
+    # Who may give commands and resets, and of what rank; None: nobody's words are read as such.
+    caller: CommandCaller | None = None
     inbound: Inbound | None = None
 
 
@@ -52,6 +58,9 @@ class Receipt(Struct, frozen=True):
     accepted_at: int
     duplicate: bool = False
     finished: bool = False
+
+
+ReadCommand = Callable[[NewInput, CommandCaller], Awaitable[ReadOutcome]]
 
 
 class Turns:
@@ -70,16 +79,31 @@ class Turns:
         self._clock = clock
         self._ids = ids
         self._emit = emit
+        self._read_command: ReadCommand | None = None
         self._waiters: dict[str, set[asyncio.Future[None]]] = {}
+
+    def use_commands(self, read_command: ReadCommand) -> None:
+        """Commands work with turns, so turns hear of them last."""
+        self._read_command = read_command
 
     # -- in ------------------------------------------------------------------------------------
 
     async def accept(self, incoming: Incoming) -> Receipt:
         """Take a message in durably and see that it runs. A refusal stores nothing."""
         settings, key = self._settings(), incoming.seed.session_key
-        new = self._read_trigger(settings, incoming)
+        outcome = await self._command(incoming)
+        if isinstance(outcome, Handled):
+            finished = outcome.text is not None
+            return Receipt(
+                outcome.run_id, outcome.session_key, outcome.accepted_at, outcome.duplicate, finished
+            )
+        if isinstance(outcome, Ignored):
+            return Receipt(incoming.run_id, key, self._clock.now_ms(), finished=True)
+        if isinstance(outcome, PassOn):
+            incoming = msgspec.structs.replace(incoming, body=outcome.body)
+        new = _read_trigger(settings, incoming)
         lane, now_ms = lane_of(key), self._clock.now_ms()
-        if new.reset is not None:
+        if new.reset is not None and await self._store.input_state(incoming.run_id) is None:
             await self._workers.abort(key, "reset")
         reserved = self._workers.reserve(key, lane)
         try:
@@ -89,7 +113,7 @@ class Turns:
                 session_id=self._ids.uuid(),
                 now_ms=now_ms,
                 start=self._plan(settings, incoming, lane) if reserved else None,
-                draft_input=draft_input,
+                draft_inputs=draft_inputs_in(settings.resets.zone),
             )
         except BaseException:
             if reserved:
@@ -104,32 +128,27 @@ class Turns:
             self._workers.begin(key, lane, taken.claimed)
         else:
             self._workers.wake(key)
-            if incoming.body.queue_mode == "interrupt":
+            active = self._workers.active_run(key)
+            itself = active is not None and incoming.run_id in (active.run.run_id, *active.absorbed)
+            if _mode(settings, taken, incoming) == "interrupt" and not itself:
                 await self._workers.abort(key, "interrupt")
         return Receipt(incoming.run_id, key, now_ms)
+
+    async def _command(self, incoming: Incoming) -> ReadOutcome:
+        """What commands make of a message, before it counts as one (QUE-9)."""
+        if self._read_command is None or incoming.caller is None:
+            return NotACommand()
+        new = NewInput(
+            incoming.run_id, incoming.seed, incoming.source, incoming.principal, incoming.body,
+            incoming.external, incoming.expires_at, inbound=incoming.inbound,
+        )  # fmt: skip
+        return await self._read_command(new, incoming.caller)
 
     def _plan(self, settings: EngineSettings, incoming: Incoming, lane: str) -> RunPlan:
         timeout_s = incoming.timeout_s
         if timeout_s is None:
             timeout_s = settings.agent(incoming.seed.agent_id).timeout_s
         return RunPlan("turn", lane, self._workers.owner, self._workers.deadline(timeout_s))
-
-    def _read_trigger(self, settings: EngineSettings, incoming: Incoming) -> NewInput:
-        """`/new` and `/reset` rotate the session; the rest of the text is the first message (LIFE-13)."""
-        body = incoming.body
-        reset: Literal["new", "reset"] | None = None
-        if incoming.may_reset and isinstance(body.content, str):
-            match = match_trigger(body.content, extra_triggers=settings.reset_triggers, authorised=True)
-            if match is not None:
-                reset = "reset" if match.trigger == "/reset" else "new"
-                if match.remainder:
-                    body = msgspec.structs.replace(body, content=match.remainder)
-                else:
-                    body = msgspec.structs.replace(body, extra_system_prompt=greeting_prompt())
-        return NewInput(
-            incoming.run_id, incoming.seed, incoming.source, incoming.principal, body, incoming.external,
-            incoming.expires_at, reset, settings.send_policy, incoming.inbound,
-        )  # fmt: skip
 
     async def _replay(self, known: Known, now_ms: int) -> Receipt:
         run = await self._store.run(known.consumed_by) if known.consumed_by else None
@@ -143,7 +162,20 @@ class Turns:
             scope, session, taken.admission.created, taken.admission.rotation, taken.claimed is None
         )
         # After the caller's own acknowledgement, before anything of the run.
-        asyncio.get_running_loop().call_soon(self._emit, event)
+        tell_later = asyncio.get_running_loop().call_soon
+        rotation = taken.admission.rotation
+        if taken.admission.created or rotation is not None:
+            notices = rotation_events(
+                session.session_key,
+                previous_id=rotation.previous_session_id if rotation else None,
+                session_id=session.entry.session_id,
+                reason=rotation.reason if rotation else "first",
+            )
+            tell_later(self._emit, events.WindowsChanged(session, notices))
+        for run_id in taken.admission.dropped:
+            cancelled = events.InputCancelled(run_id, session.session_key, session.agent_id, "dropped")
+            tell_later(self._emit, cancelled)
+        tell_later(self._emit, event)
 
     # -- stop ----------------------------------------------------------------------------------
 
@@ -157,7 +189,6 @@ class Turns:
         row = await self._store.session(session_key) if stopped else None
         for cancelled in stopped:
             self._emit(events.InputCancelled(cancelled, session_key, row.agent_id if row else ""))
-            self.note_settled(cancelled)
         active = self._workers.active_run(session_key)
         if active is not None and run_id in (None, active.run.run_id, *active.absorbed):
             aborted = await self._workers.abort(session_key, reason)
@@ -208,6 +239,10 @@ class Turns:
         if isinstance(event, events.RunEnded):
             for run_id in (event.scope.run_id, *event.absorbed):
                 self.note_settled(run_id)
+        elif isinstance(event, events.InputCancelled):
+            self.note_settled(event.run_id)
+        elif isinstance(event, events.CommandAnswered):
+            self.note_settled(event.scope.run_id)
 
     # -- after a crash -------------------------------------------------------------------------
 
@@ -222,3 +257,68 @@ class Turns:
         for session_key in waiting:
             self._workers.wake(session_key)
         return len(unfinished.runs), len(waiting)
+
+
+def _read_trigger(settings: EngineSettings, incoming: Incoming) -> NewInput:
+    """`/new` and `/reset` rotate the session; the rest of the text is the first message (LIFE-13)."""
+    body, reset, edit = incoming.body, None, None
+    said = _first_text(body.content)
+    if incoming.caller is not None and said:
+        default = settings.agent(incoming.seed.agent_id).default_model
+        command = parse_reset(
+            said,
+            authorised=incoming.caller.authorised,
+            extra_triggers=settings.reset_triggers,
+            candidates=settings.model_candidates,
+            default_model=(default.provider, default.model),
+        )
+        if command is not None:
+            reset = command.reason
+            edit = None if command.model is None else _choosing(command.model)
+            if command.body or not isinstance(body.content, str):
+                body = msgspec.structs.replace(body, content=_with_first_text(body.content, command.body))
+            else:
+                body = msgspec.structs.replace(body, extra_system_prompt=greeting_prompt())
+    if incoming.timeout_s is not None:
+        body = msgspec.structs.replace(body, timeout_ms=int(incoming.timeout_s * 1000))
+    seed = incoming.seed
+    return NewInput(
+        incoming.run_id,
+        seed,
+        incoming.source,
+        incoming.principal,
+        body,
+        incoming.external,
+        incoming.expires_at,
+        reset,
+        settings.send_policy,
+        incoming.inbound,
+        fork_from=seed.parent_session_key if seed.session_type == "thread" else None,
+        queue=settings.queue,
+        edit=edit,
+    )
+
+
+def _first_text(content: str | tuple[UserBlock, ...]) -> str:
+    """The words of a message; beside attachments they come first."""
+    if isinstance(content, str):
+        return content
+    return content[0].text if content and isinstance(content[0], TextBlock) else ""
+
+
+def _with_first_text(content: str | tuple[UserBlock, ...], text: str) -> str | tuple[UserBlock, ...]:
+    if isinstance(content, str):
+        return text
+    return (TextBlock(text), *content[1:]) if text else content[1:]
+
+
+def _choosing(hint: ModelHint) -> Callable[[SessionEntry], SessionEntry]:
+    return lambda entry: choose_model(entry, hint)
+
+
+def _mode(settings: EngineSettings, taken: Accepted, incoming: Incoming) -> str:
+    """What happens to an input that found its session busy (QUE-4)."""
+    entry = taken.admission.session.entry
+    stored = queueing.stored_overrides(entry)
+    resolved = queueing.resolve_queue(settings.queue, channel=entry.channel, stored=stored)
+    return incoming.body.queue_mode or resolved.mode

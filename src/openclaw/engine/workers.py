@@ -15,10 +15,14 @@ from typing import Any
 
 from openclaw.domain import queueing
 from openclaw.domain.transcript import TextBlock
-from openclaw.engine.contexts import draft_input
+from openclaw.engine import events
+from openclaw.engine.drafts import draft_inputs_in, draft_message, open_calls
+from openclaw.engine.events import RunScope
 from openclaw.engine.lanes import Lanes
 from openclaw.engine.runs import Run, RunServices
 from openclaw.engine.settings import EngineSettings
+from openclaw.engine.started import StartedRun
+from openclaw.engine.toolwork import interrupted, result_of
 from openclaw.errors import OpenClawError
 from openclaw.store.records import QueuedInput, RunRow, SessionRow
 from openclaw.store.runs import Claimed, RunEnd, RunLost, RunPlan
@@ -45,12 +49,13 @@ class Workers:
         self._spawn = spawn
         self._busy: dict[str, bool] = {}  # session key -> something may wait that the worker has not seen
         self._active: dict[str, tuple[Run, asyncio.Task[None]]] = {}
+        self._draining = False
 
     # -- what others ask -----------------------------------------------------------------------
 
     def reserve(self, session_key: str, lane: str) -> bool:
         """Take the session and a lane place for a run that is about to be claimed with its input."""
-        if session_key in self._busy or not self.lanes.lane(lane).try_enter():
+        if self._draining or session_key in self._busy or not self.lanes.lane(lane).try_enter():
             return False
         self._busy[session_key] = False
         return True
@@ -65,15 +70,20 @@ class Workers:
             self.wake(session_key)
 
     def wake(self, session_key: str) -> None:
-        """Something waits in this session."""
+        """Something waits in this session. While the gateway stops it waits for the next start."""
         if session_key in self._busy:
             self._busy[session_key] = True
+            return
+        if self._draining:
             return
         self._busy[session_key] = True
         self._spawn(self._work(session_key, lane_of(session_key), None, entered=False))
 
     def resume(self, run: RunRow) -> None:
-        """Go on with a run that a crash interrupted."""
+        """Go on with a run that a crash interrupted. Who looks after its session already finds it there."""
+        if run.session_key in self._busy:
+            self._busy[run.session_key] = True
+            return
         self._busy[run.session_key] = True
         self._spawn(self._resume(run))
 
@@ -88,12 +98,34 @@ class Workers:
             return None
         run, task = found
         run.abort_reason = reason
-        task.cancel()
+        if run.begun:
+            task.cancel()
+        # A task that is cancelled before its first step would settle nothing: it finds the reason by itself.
         await asyncio.wait({task})
         return run.run.run_id
 
-    async def idle(self) -> None:
-        """Wait until nothing runs; for a graceful stop."""
+    async def abandon(self, run: Run) -> None:
+        """Take a run away from a task that does not stop; whatever the task still writes is refused."""
+        session_key = run.run.session_key
+        found = self._active.get(session_key)
+        ours = await self._services.store.take_over(
+            run.run.run_id, self.owner, now_ms=self._services.clock.now_ms()
+        )
+        if ours is not None:
+            await self._give_up(ours, run.session, "stopped answering and was abandoned; send it again")
+        if found is not None and found[0] is run:
+            run.abandoned.set()
+
+    def active_runs(self) -> tuple[Run, ...]:
+        return tuple(run for run, _ in self._active.values())
+
+    def is_busy(self, session_key: str) -> bool:
+        """Whether a worker looks after this session."""
+        return session_key in self._busy
+
+    async def drain(self) -> None:
+        """Start nothing more and wait until nothing runs; inputs are kept for the next start (REST-6)."""
+        self._draining = True
         while self._active:
             await asyncio.wait({task for _, task in self._active.values()})
 
@@ -112,10 +144,12 @@ class Workers:
                     self._busy[session_key] = False
                     claimed = await self._claim_next(session_key, lane)
                 if claimed is None:
-                    if not self._busy[session_key]:
+                    if self._draining or not self._busy[session_key]:
                         return
                     continue
-                more = await self._execute(claimed.run, claimed.session, claimed.inputs, claimed)
+                more = await self._execute(
+                    StartedRun(claimed.run, claimed.session, claimed.inputs, claimed.entries, claimed.opened)
+                )
                 claimed = None
                 place.leave()
                 entered = False
@@ -133,9 +167,10 @@ class Workers:
     async def _claim_next(self, session_key: str, lane: str) -> Claimed | None:
         """Claim the next turn of a session, after its quiet window when it collects (QUE-2)."""
         store, clock = self._services.store, self._services.clock
-        while waiting := await store.queued(session_key):
+        while not self._draining and (waiting := await self._waiting(session_key)):
             session = await store.session(session_key)
-            assert session is not None, "an input never outlives its session"
+            if session is None:
+                return None  # deleted just now, and its inputs with it
             settings = self._settings()
             queue = queueing.resolve_queue(
                 settings.queue,
@@ -147,8 +182,12 @@ class Workers:
                 await clock.sleep(max(0, plan.at_ms - clock.now_ms()) / 1000)
                 continue
             admissions = tuple(item.admission for item in plan.batches[0].inputs)
-            run_plan = self.plan_run(session, lane)
-            claimed = await store.claim(session_key, admissions, run_plan, draft_input, now_ms=clock.now_ms())
+            first = next(item for item in waiting if item.admission == admissions[0])
+            run_plan = self.plan_run(session, lane, first.body.timeout_ms)
+            draft_inputs = draft_inputs_in(settings.resets.zone)
+            claimed = await store.claim(
+                session_key, admissions, run_plan, draft_inputs, now_ms=clock.now_ms()
+            )
             if claimed is not None:
                 return claimed
             left_over = await store.active_run(session_key)
@@ -157,28 +196,39 @@ class Workers:
                 await self._go_on(left_over)
         return None
 
-    def plan_run(self, session: SessionRow, lane: str) -> RunPlan:
-        agent = self._settings().agent(session.agent_id)
-        return RunPlan("turn", lane, self.owner, self.deadline(agent.timeout_s))
+    async def _waiting(self, session_key: str) -> tuple[QueuedInput, ...]:
+        """What waits and is not too old; what is gets settled, visibly (QUE-8)."""
+        now_ms = self._services.clock.now_ms()
+        waiting = await self._services.store.queued(session_key)
+        fresh = tuple(item for item in waiting if item.expires_at is None or item.expires_at > now_ms)
+        for item in waiting:
+            if item not in fresh and await self._services.store.cancel(session_key, item.run_id):
+                log.warning("input %s of %s waited for too long and was not run", item.run_id, session_key)
+                agent_id = session_key.split(":")[1] if session_key.startswith("agent:") else ""
+                self._services.emit(events.InputCancelled(item.run_id, session_key, agent_id, "expired"))
+        return fresh
+
+    def plan_run(self, session: SessionRow, lane: str, timeout_ms: int | None) -> RunPlan:
+        timeout_s = self._settings().agent(session.agent_id).timeout_s
+        return RunPlan(
+            "turn", lane, self.owner, self.deadline(timeout_ms / 1000 if timeout_ms else timeout_s)
+        )
 
     def deadline(self, timeout_s: float) -> int | None:
         return self._services.clock.now_ms() + int(timeout_s * 1000) if timeout_s > 0 else None
 
-    async def _execute(
-        self,
-        run: RunRow,
-        session: SessionRow,
-        inputs: tuple[QueuedInput, ...],
-        claimed: Claimed | None,
-    ) -> bool:
+    async def _execute(self, start: StartedRun) -> bool:
         """Run to the end; whether more may wait."""
-        active = Run(self._services, self._settings(), run, session, inputs)
-        task = self._spawn(active.execute(claimed.entries if claimed else ()))
-        self._active[run.session_key] = (active, task)
+        active = Run(self._services, self._settings(), start)
+        task = self._spawn(active.execute())
+        session_key = start.run.session_key
+        self._active[session_key] = (active, task)
+        abandoned = asyncio.ensure_future(active.abandoned.wait())
         try:
-            await asyncio.wait({task})
+            await asyncio.wait({task, abandoned}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            del self._active[run.session_key]
+            abandoned.cancel()
+            del self._active[session_key]
         return active.more_waiting
 
     async def _resume(self, run: RunRow) -> None:
@@ -203,12 +253,37 @@ class Workers:
         session = await store.session(run.session_key)
         if ours is None or session is None:
             return
+        if session.window_no != ours.window_no:
+            await self._give_up(ours, session, "its session was reset before it could go on")
+            return
         if ours.resumes > MAX_RESUMES:
-            end = RunEnd("interrupted", "error", "interrupted three times without progress; send it again")
-            await store.finish(ours, (), end, now_ms=clock.now_ms())
-        else:
-            log.info("run %s was interrupted; going on with it", run.run_id)
-            await self._execute(ours, session, (), None)
+            await self._give_up(ours, session, "interrupted three times without progress; send it again")
+            return
+        log.info("run %s was interrupted; going on with it", run.run_id)
+        first = await store.input(run.run_id)
+        begun = await store.entry(run.window_no, 1)
+        opened = None
+        if begun is not None and begun.run_id == run.run_id:
+            opened = await store.window_reason(run.window_no)
+        await self._execute(StartedRun(ours, session, (first,) if first else (), (), opened))
+
+    async def _give_up(self, run: RunRow, session: SessionRow, why: str) -> None:
+        """Settle a run that cannot go on, in the rows and for whoever waits (REST-3)."""
+        now_ms = self._services.clock.now_ms()
+        session = await self._services.store.session(run.session_key) or session
+        messages = await self._services.contexts.messages(run.window_no, session.last_seq)
+        left_open = [interrupted(call, now_ms) for call in open_calls(messages)]
+        results = [result_of(one.call, one.outcome, now_ms) for one in left_open]
+        drafts = tuple(draft_message(result, run.run_id) for result in results)
+        finished = await self._services.store.finish(
+            run, drafts, RunEnd("interrupted", "error", why), now_ms=now_ms
+        )
+        scope = RunScope(run.run_id, run.session_key, run.agent_id, session.entry.session_id)
+        self._services.emit(
+            events.RunEnded(
+                scope, finished.session, "interrupted", "error", why, "", None, run.started_at, now_ms
+            )
+        )
 
 
 def lane_of(session_key: str) -> str:

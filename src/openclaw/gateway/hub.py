@@ -61,6 +61,11 @@ class Hub:
 
     def _publish(self, event: engine.EngineEvent) -> None:
         now_ms = self._clock.now_ms()
+        scope = getattr(event, "scope", None)
+        if isinstance(scope, engine.RunScope) and scope.hidden:
+            if isinstance(event, engine.RunEnded):  # its turn is nobody's business, its counters are
+                self._changed(event.session, now_ms, reason="agent.input.settled")
+            return
         match event:
             case engine.InputTaken():
                 self._changed(event.session, now_ms, reason="create" if event.created else "send")
@@ -83,6 +88,12 @@ class Hub:
                 self._end(event, now_ms)
             case engine.InputCancelled():
                 self._cancelled(event)
+            case engine.CommandAnswered():
+                self._command(event, now_ms)
+            case engine.CompactionTold():
+                self._changed(event.session, now_ms, reason="compact")
+            case engine.WindowsChanged() | engine.ThinkingStreamed():
+                pass  # windows are told with the session's next change; thinking has no listener yet
             case engine.SessionChanged():
                 self._changed(event.session, now_ms, reason=event.reason)
 
@@ -106,13 +117,32 @@ class Hub:
         phase: ChangePhase = "error" if event.outcome in ("error", "timeout") else "end"
         self._changed(event.session, now_ms, phase=phase, run_id=event.scope.run_id)
 
+    def _command(self, event: engine.CommandAnswered, now_ms: int) -> None:
+        """A command's answer ends like a turn: one final message under the id it was sent with."""
+        scope = event.scope
+        message = {
+            "role": "assistant",
+            "content": [{"type": "text", "text": event.text}],
+            "timestamp": event.at_ms,
+        }
+        final = wire.ChatFinal(
+            run_id=scope.run_id,
+            session_key=scope.session_key,
+            agent_id=scope.agent_id,
+            seq=1,
+            message=message,
+            stop_reason="stop",
+        )
+        self._send("chat", final, scope.session_key)
+        self._changed(event.session, now_ms, reason="create" if event.created else "command")
+
     def _cancelled(self, event: engine.InputCancelled) -> None:
         payload = wire.ChatAborted(
             run_id=event.run_id,
             session_key=event.session_key,
             agent_id=event.agent_id,
             seq=1,
-            stop_reason="rpc",
+            stop_reason=event.reason,
         )
         self._send("chat", payload, event.session_key)
 

@@ -96,6 +96,8 @@ class RunFeed:
         )  # fmt: skip
 
     def ended(self, event: engine.RunEnded, now_ms: int) -> Iterator[Payload]:
+        if event.text.startswith(self.text):
+            self.text = event.text  # what was held back while it could still become the silent token
         yield from self._flush(now_ms)
         self._seq += 1
         if event.outcome == "ok":

@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from openclaw.domain.commandcallers import operator_caller
+from openclaw.domain.commands import CommandCaller
 from openclaw.domain.groups import channel_of_client
 from openclaw.domain.keys import (
     KeyShape,
@@ -31,9 +33,11 @@ from openclaw.engine.workers import Workers
 from openclaw.errors import InvalidRequest
 from openclaw.gateway.client import Client
 from openclaw.gateway.hub import Hub
+from openclaw.store.commands import CommandStore
 from openclaw.store.inbox import Inbound
 from openclaw.store.records import SessionRow, SessionSeed
 from openclaw.store.store import Store
+from openclaw.store.upkeep import Upkeep
 
 Json = dict[str, Any]
 
@@ -53,6 +57,8 @@ class GatewayServices(Struct, frozen=True):
     """The parts of a running gateway."""
 
     store: Store
+    commands: CommandStore
+    upkeep: Upkeep
     turns: Turns
     workers: Workers
     hub: Hub
@@ -84,6 +90,16 @@ class Caller(Struct, frozen=True):
     @property
     def source(self) -> TurnSource:
         return "webchat" if self.channel == "webchat" else "cli"
+
+    @property
+    def commands(self) -> CommandCaller:
+        """Which chat commands this client may give (CMD-13)."""
+        return operator_caller(self.client.connection.scopes, channel=self.channel)
+
+    @property
+    def principal(self) -> str:
+        """Whose words these are. Only an operator with admin scope is an owner (AMB-35)."""
+        return "operator" if self.commands.owner else "client"
 
     @property
     def inbound(self) -> Inbound:

@@ -14,6 +14,7 @@ import msgspec
 from openclaw.domain.display import project_message
 from openclaw.domain.keys import KeyShape, main_session_key, parse_key
 from openclaw.domain.titles import derive_title, preview
+from openclaw.engine.commands.record import message_of
 from openclaw.engine.settings import EngineSettings
 from openclaw.protocol.rows import RowKind, client_message, session_row
 from openclaw.store.records import SessionRow, StoredEntry
@@ -36,7 +37,7 @@ def row_for_client(
 ) -> Json:
     """A session as the wire shows it. Titles and previews come from columns, never from a transcript."""
     entry = row.entry
-    target = settings.agent(row.agent_id).choose_model(entry, None)
+    target = settings.agent(row.agent_id).choose_models(entry, None)[0]
     return session_row(
         row.session_key,
         row.agent_id,
@@ -75,7 +76,8 @@ def title_of(row: SessionRow, settings: EngineSettings) -> str:
 
 def message_for_client(entry: StoredEntry, *, max_chars: int = 8000) -> Json | None:
     """A stored message in its display form; None when it is not for people's eyes (RPC-11)."""
-    shown = project_message(_decode(entry.body), max_chars=max_chars)
+    said = message_of(entry) if entry.type == "custom" else _decode(entry.body)
+    shown = None if said is None else project_message(said, max_chars=max_chars)
     if shown is None:
         return None
     is_user = entry.role == "user"

@@ -147,7 +147,7 @@ def test_the_groups() -> None:
         "group:runtime": ("exec", "process"),
         "group:web": ("web_search", "web_fetch"),
         "group:sessions": SESSION_TOOLS,
-        "group:memory": ("memory_search", "memory_get"),
+        "group:memory": ("memory", "memory_search", "memory_get"),
         "group:media": ("image", "image_generate"),
         "group:messaging": ("message",),
         "group:automation": ("cron", "gateway"),

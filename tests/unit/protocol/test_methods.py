@@ -31,6 +31,9 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "chat.inject": {"sessionKey": KEY, "message": "m"},
     "agent": {"message": "m", "idempotencyKey": "k"},
     "agent.wait": {"runId": "r"},
+    "sessions.erase": {"key": KEY, "confirm": True},
+    "sessions.export": {"key": KEY},
+    "backup.create": {"output": "/backups/monday"},
 }
 LEAST_SCOPE = {
     READ: {
@@ -48,7 +51,7 @@ LEAST_SCOPE = {
         "agent.wait",
     },
     WRITE: {"chat.send", "chat.abort", "agent", "sessions.create", "sessions.patch"},
-    ADMIN: {"chat.inject"},
+    ADMIN: {"chat.inject", "sessions.cleanup", "sessions.erase", "sessions.export", "backup.create"},
 }
 GUARDS = {"agentId": "main", "expectedSessionId": "s", "expectedMarkedUnreadAt": None}
 COVERED_BY = {READ: {READ, WRITE, ADMIN}, WRITE: {WRITE, ADMIN}, ADMIN: {ADMIN}}

@@ -11,7 +11,7 @@ from openclaw.domain.keys import format_key, main_session_key
 from openclaw.domain.transcript import Provenance, decode_message, text_of
 from openclaw.engine.turns import Incoming
 from openclaw.errors import InvalidRequest
-from openclaw.gateway.handlers.chat import message_text, refuse_attachments
+from openclaw.gateway.handlers.chat import message_content
 from openclaw.gateway.services import Caller, GatewayServices, Json, resolve_seed
 from openclaw.protocol import params, results
 from openclaw.store.records import RunRow, SessionSeed, UserInput
@@ -23,12 +23,11 @@ async def run_agent(
     services: GatewayServices, caller: Caller, asked: params.AgentParams
 ) -> results.AgentAccepted:
     """Answer twice: accepted once the input is on disk, and the result when the run has ended."""
-    refuse_attachments(asked.attachments)
-    text = message_text(asked.message)
+    content = await message_content(asked.message, asked.attachments)
     seed = await _seed(services, caller, asked)
     route = _route(asked)
     body = UserInput(
-        text,
+        content,
         services.clock.now_ms(),
         route=route,
         provenance=_provenance(asked),
@@ -42,8 +41,9 @@ async def run_agent(
             asked.idempotency_key,
             seed,
             caller.source,
-            "operator",
+            caller.principal,
             body,
+            caller=caller.commands,
             timeout_s=asked.timeout or None,
             inbound=caller.inbound,
         )
@@ -130,6 +130,8 @@ async def _result(services: GatewayServices, run: RunRow, text: str) -> Json:
 
 
 async def _reply_text(services: GatewayServices, run: RunRow) -> str:
+    if run.kind == "command":
+        return await services.commands.answer_of(run.run_id) or ""
     if run.reply_seq is None:
         return ""
     entry = await services.store.entry(run.window_no, run.reply_seq)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
+from openclaw.domain.attachments import accept_attachments
 from openclaw.domain.display import visible_rows
 from openclaw.domain.doortext import clean_text
 from openclaw.domain.entry import DeliveryContext
-from openclaw.domain.transcript import AssistantMessage, TextBlock
-from openclaw.engine.contexts import draft_message
+from openclaw.domain.transcript import AssistantMessage, TextBlock, UserBlock
+from openclaw.engine.drafts import draft_message
 from openclaw.engine.events import MessageStored, RunScope
 from openclaw.engine.turns import Incoming
 from openclaw.errors import InvalidRequest
@@ -20,16 +23,17 @@ from openclaw.store.records import SessionRow, StoredEntry, UserInput
 from openclaw.store.store import HistoryPage
 
 MAX_MESSAGE_CHARS = 1_000_000
+# Decoding and checking more base64 than this takes longer than the loop may stand still.
+OFF_LOOP_CHARS = 65_536
 
 
 async def send(services: GatewayServices, caller: Caller, asked: params.ChatSendParams) -> results.ChatSent:
     """The acknowledgement leaves only after the input is on disk (DB-15)."""
-    text = message_text(asked.message)
-    refuse_attachments(asked.attachments)
+    content = await message_content(asked.message, asked.attachments)
     seed = resolve_seed(services, asked.session_key, asked.agent_id, caller.channel)
     route = _originating_route(asked)
     body = UserInput(
-        text,
+        content,
         services.clock.now_ms(),
         route=route,
         thinking=asked.thinking,
@@ -42,11 +46,11 @@ async def send(services: GatewayServices, caller: Caller, asked: params.ChatSend
             asked.idempotency_key,
             seed,
             caller.source,
-            "operator",
+            caller.principal,
             body,
             inbound=caller.inbound,
             timeout_s=asked.timeout_ms / 1000 if asked.timeout_ms else None,
-            may_reset=not asked.suppress_command_interpretation,
+            caller=None if asked.suppress_command_interpretation else caller.commands,
         )
     )
     if receipt.duplicate:
@@ -63,9 +67,18 @@ def message_text(message: str) -> str:
     return text
 
 
-def refuse_attachments(attachments: tuple[Json, ...]) -> None:
-    if attachments:
-        raise InvalidRequest("attachments are not supported by this gateway yet; send text only")
+async def message_content(message: str, attachments: tuple[Json, ...]) -> str | tuple[UserBlock, ...]:
+    """What a person said: their text, and what they attached after it. Attachments may stand alone."""
+    if not attachments:
+        return message_text(message)
+    chars = sum(len(value) for item in attachments for value in item.values() if isinstance(value, str))
+    if chars > OFF_LOOP_CHARS:
+        blocks = await asyncio.to_thread(accept_attachments, attachments)
+    else:
+        blocks = accept_attachments(attachments)
+    if not message.strip():
+        return blocks
+    return (TextBlock(message_text(message)), *blocks)
 
 
 def _originating_route(asked: params.ChatSendParams) -> DeliveryContext | None:

@@ -218,7 +218,7 @@ async def patch(
 
 
 def resolved_model(services: GatewayServices, row: SessionRow) -> results.ResolvedModel:
-    target = services.settings().agent(row.agent_id).choose_model(row.entry, None)
+    target = services.settings().agent(row.agent_id).choose_models(row.entry, None)[0]
     return results.ResolvedModel(
         model_provider=target.provider, model=target.model, thinking_level=row.entry.thinking_level
     )

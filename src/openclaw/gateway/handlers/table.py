@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from openclaw.gateway.handlers import agent, chat, sessions, system
+from openclaw.gateway.handlers import agent, chat, sessions, system, tools, upkeep
 from openclaw.gateway.services import Caller, GatewayServices
 
 Handler = Callable[[GatewayServices, Caller, Any], Awaitable[object]]
@@ -23,10 +23,17 @@ HANDLERS: Mapping[str, Handler] = {
     "sessions.resolve": sessions.resolve,
     "sessions.create": sessions.create,
     "sessions.patch": sessions.patch,
+    "sessions.cleanup": upkeep.clean_up,
+    "sessions.erase": upkeep.erase,
+    "sessions.export": upkeep.export,
+    "backup.create": upkeep.back_up,
     "chat.history": chat.history,
     "chat.send": chat.send,
     "chat.abort": chat.abort,
     "chat.inject": chat.inject,
     "agent": agent.run_agent,
     "agent.wait": agent.wait_for_run,
+    "tools.catalog": tools.catalog,
+    "tools.effective": tools.effective,
+    "tools.invoke": tools.invoke,
 }

@@ -1,0 +1,148 @@
+"""The chat commands of a gateway, with the powers that they get from its engine.
+
+Part of the composition root: what a command may do is decided here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from openclaw import __version__
+from openclaw.app.engine import Engine, Ground
+from openclaw.config.load import LoadedConfig
+from openclaw.domain.promptreport import PromptReport
+from openclaw.domain.transcript import Message
+from openclaw.engine.care import Overhead, QuietListener, window_of
+from openclaw.engine.commands.aside import MakeRequest, SideQuestions
+from openclaw.engine.commands.exporting import workspace_export
+from openclaw.engine.commands.handling import Commands
+from openclaw.engine.commands.ports import CommandPowers, CommandRules, CommandServices, CompactionReport
+from openclaw.engine.compaction import Compacted, tell_result
+from openclaw.engine.ports import ModelDone, ModelTarget
+from openclaw.engine.prompt import prompt_report
+from openclaw.engine.purse import Purse, account_of
+from openclaw.engine.settings import AgentSettings
+from openclaw.errors import InvalidRequest
+from openclaw.store.commands import CommandStore
+from openclaw.store.export import Export
+from openclaw.store.records import SessionRow
+
+
+def build_commands(engine: Engine, ground: Ground, started_ms: int) -> Commands:
+    powers = _Powers(engine, ground)
+    settings = ground.source.current
+    return Commands(
+        CommandServices(
+            store=engine.store,
+            commands=CommandStore(ground.database),
+            powers=CommandPowers(
+                abort_run=engine.turns.abort,
+                check_model=ground.source.check_model,
+                models=lambda: settings().model_candidates,
+                tools=lambda _session, agent: engine.tools.specs(agent.tools),
+                compact=powers.compact,
+                undo_compaction=powers.undo_compaction,
+                ask_aside=SideQuestions(
+                    engine.store, powers.context, settings, powers.prompt, powers.ask_models, ground.clock
+                ).ask,
+                export=workspace_export(engine.store, Export(ground.database), settings),
+                prompt_report=powers.report,
+            ),
+            settings=settings,
+            rules=lambda: _rules(ground.in_force),
+            clock=ground.clock,
+            ids=ground.ids,
+            emit=ground.emit,
+            spawn=ground.spawn,
+            version=__version__,
+            started_ms=started_ms,
+        )
+    )
+
+
+def _rules(in_force: Callable[[], LoadedConfig]) -> CommandRules:
+    commands = in_force().config.commands
+    return CommandRules(text=commands.text, config=commands.config, debug=commands.debug)
+
+
+class _Powers:
+    """What commands ask of the engine, each a few calls put together."""
+
+    def __init__(self, engine: Engine, ground: Ground) -> None:
+        self._engine = engine
+        self._ground = ground
+
+    async def context(self, session: SessionRow) -> Sequence[Message]:
+        return await self._engine.contexts.messages(session.window_no, session.last_seq)
+
+    async def prompt(self, session: SessionRow) -> str:
+        return (await self._engine.prompts.of(self._agent(session))).text
+
+    async def ask_models(
+        self, session: SessionRow, targets: Sequence[ModelTarget], make_request: MakeRequest
+    ) -> ModelDone:
+        purse = self._purse(session, "aside")
+        try:
+            answer = await self._engine.asking.answer(
+                targets, make_request, QuietListener(purse), purse.reserve
+            )
+            return answer.done
+        finally:
+            await purse.settle()
+
+    async def compact(self, session_key: str, instructions: str | None) -> CompactionReport:
+        session = await self._session(session_key)
+        agent, purse = self._agent(session), self._purse(session, "compact")
+        try:
+            result = await self._engine.care.compact(
+                session,
+                agent,
+                "manual",
+                await self._overhead(session),
+                purse,
+                instructions=instructions or "",
+            )
+        finally:
+            await purse.settle()
+        return CompactionReport(isinstance(result, Compacted), tell_result(result, self._window(session)))
+
+    async def undo_compaction(self, session_key: str) -> CompactionReport:
+        session = await self._session(session_key)
+        overhead = (await self._overhead(session)).tokens()
+        tokens = await self._engine.care.undo(session, self._agent(session), self._window(session), overhead)
+        return CompactionReport(True, f"Compaction undone: the context has about {tokens} tokens again.")
+
+    async def report(self, session: SessionRow | None, agent: AgentSettings) -> PromptReport:
+        """What a turn would be given now."""
+        prompt = await self._engine.prompts.of(agent)
+        report = msgspec.convert(prompt_report(prompt, self._engine.tools.specs(agent.tools)), PromptReport)
+        entry = session.entry if session else None
+        return msgspec.structs.replace(
+            report,
+            session_tokens=entry.total_tokens if entry else None,
+            context_tokens=entry.context_tokens if entry else None,
+            source="estimate",
+        )
+
+    async def _session(self, session_key: str) -> SessionRow:
+        session = await self._engine.store.session(session_key)
+        if session is None:
+            raise InvalidRequest("There is nothing to compact yet.")
+        return session
+
+    def _agent(self, session: SessionRow) -> AgentSettings:
+        return self._ground.source.current().agent(session.agent_id)
+
+    def _window(self, session: SessionRow) -> int:
+        agent = self._agent(session)
+        return window_of(agent, agent.choose_models(session.entry, None)[0])
+
+    async def _overhead(self, session: SessionRow) -> Overhead:
+        agent = self._agent(session)
+        return Overhead((await self._engine.prompts.of(agent)).text, self._engine.tools.specs(agent.tools))
+
+    def _purse(self, session: SessionRow, what: str) -> Purse:
+        agent, call = self._agent(session), f"{what}-{self._ground.ids.uuid()}"
+        return Purse(account_of(session, agent, call, call), agent, self._engine.budgets, self._ground.clock)

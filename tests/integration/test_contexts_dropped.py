@@ -1,0 +1,79 @@
+"""The engine's cache of contexts: what is dropped while rows are read is read again, whole."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from openclaw.domain.transcript import UserMessage, text_of
+from openclaw.engine.contexts import ContextCache
+from openclaw.engine.drafts import draft_message
+from openclaw.store.compactions import Compactions
+from openclaw.store.records import StoredEntry
+from openclaw.store.sqlite import SqliteDatabase
+from openclaw.store.store import Store
+from tests.conformance.making import MAIN, NOON, create, unique_name
+
+
+class SlowStore(Store):
+    """A store whose next reading of a context waits until the test lets it go on."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        super().__init__(database)
+        self.database = database
+        self.reading = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self.slow = False
+
+    async def context(self, window_no: int, *, after_seq: int = 0) -> tuple[StoredEntry, ...]:
+        found = await super().context(window_no, after_seq=after_seq)
+        if self.slow:
+            self.slow = False
+            self.reading.set()
+            await self.go_on.wait()
+        return found
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[SlowStore]:
+    database = await SqliteDatabase.open_memory(unique_name())
+    yield SlowStore(database)
+    await database.close()
+
+
+async def say(store: Store, *words: str) -> tuple[StoredEntry, ...]:
+    drafts = tuple(draft_message(UserMessage(word, NOON), "run-1") for word in words)
+    return await store.append(MAIN.session_key, drafts, now_ms=NOON)
+
+
+@pytest.mark.parametrize("how", ["clear", "forget"])
+async def test_a_window_that_is_dropped_while_it_is_read_is_read_again(store: SlowStore, how: str) -> None:
+    window_no = (await create(store, MAIN)).window_no
+    contexts = ContextCache(store, Compactions(store._database))
+    await say(store, "one", "two")
+    assert [text_of(one) for one in await contexts.messages(window_no, 2)] == ["one", "two"]
+    await say(store, "three")
+    store.slow = True
+    task = asyncio.create_task(contexts.messages(window_no, 3))
+    await store.reading.wait()
+    if how == "clear":
+        contexts.clear()
+    else:
+        contexts.forget(window_no)
+    store.go_on.set()
+    assert [text_of(one) for one in await task] == ["one", "two", "three"]
+    assert [text_of(one) for one in await contexts.messages(window_no, 3)] == ["one", "two", "three"]
+
+
+async def test_after_a_clear_nothing_is_known_and_what_follows_is_not_taken_for_the_beginning(
+    store: SlowStore,
+) -> None:
+    window_no = (await create(store, MAIN)).window_no
+    contexts = ContextCache(store, Compactions(store._database))
+    await say(store, "one")
+    await contexts.messages(window_no, 1)
+    contexts.clear()
+    contexts.extend(window_no, await say(store, "two"))
+    assert [text_of(one) for one in await contexts.messages(window_no, 2)] == ["one", "two"]

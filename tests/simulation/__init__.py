@@ -1,0 +1,1 @@
+"""A deterministic simulation of the engine: virtual time, one seed, crashes at any point."""
