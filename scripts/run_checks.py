@@ -64,6 +64,7 @@ PARTS = (
     Part("spec table", _script("spec_coverage", "--check")),
     Part("config page", _script("gen_config_docs", "--check")),
     Part("cli page", _script("gen_cli_docs", "--check")),
+    Part("chat page", _script("gen_chat_docs", "--check")),
     Part("docs", _script("check_docs")),
     Part("citations", _script("check_citations")),
     Part("wheel", _script("check_wheel"), fast=False),

@@ -81,7 +81,7 @@ async def handle(commands: CommandStore, run_id: str = "c1", text: str = "/statu
     )
 
 
-@pytest.mark.spec("CMD-11", "DB-15", "QUE-9")
+@pytest.mark.spec("DB-15", "QUE-9")
 async def test_effect_record_answer_and_delivery_are_one_commit(
     store: Store, commands: CommandStore, database: Database
 ) -> None:
@@ -111,7 +111,7 @@ async def test_effect_record_answer_and_delivery_are_one_commit(
     assert await store.queued(KEY) == ()
 
 
-@pytest.mark.spec("CMD-11", "ROUTE-4")
+@pytest.mark.spec("ROUTE-4")
 async def test_the_same_message_again_gets_the_same_answer_and_does_nothing(
     store: Store, commands: CommandStore, database: Database
 ) -> None:
@@ -135,7 +135,6 @@ async def test_the_same_message_again_gets_the_same_answer_and_does_nothing(
         await commands.seen(say("c1", "/stop"))
 
 
-@pytest.mark.spec("CMD-11")
 async def test_a_message_that_was_a_turn_is_not_answered_as_a_command(
     store: Store, commands: CommandStore
 ) -> None:
@@ -145,7 +144,6 @@ async def test_a_message_that_was_a_turn_is_not_answered_as_a_command(
     assert await commands.answer_of("nothing") is None
 
 
-@pytest.mark.spec("CMD-16")
 async def test_history_shows_the_command_and_the_model_never_sees_it(
     store: Store, commands: CommandStore
 ) -> None:
@@ -199,7 +197,7 @@ async def test_origin_and_route_are_kept(store: Store, commands: CommandStore) -
     assert row.entry.last_interaction_at is None
 
 
-@pytest.mark.spec("CMD-11", "DB-15")
+@pytest.mark.spec("DB-15")
 @pytest.mark.parametrize(
     "point", ["session.changed", "append.advanced", "append.entry_kept", "delivery.prepared"]
 )
@@ -224,7 +222,6 @@ async def test_a_failure_on_the_way_leaves_nothing(
     assert isinstance(await handle(commands), AnsweredCommand)
 
 
-@pytest.mark.spec("CMD-7")
 async def test_undoing_a_reset_is_part_of_the_commit(store: Store, commands: CommandStore) -> None:
     await turn(store, "r1", "hello")
     await store.reset_session(KEY, "reset", session_id="second", now_ms=NOON)
@@ -240,7 +237,7 @@ async def test_undoing_a_reset_is_part_of_the_commit(store: Store, commands: Com
 # -- taken first, answered later ---------------------------------------------------------------
 
 
-@pytest.mark.spec("CMD-11", "QUE-9")
+@pytest.mark.spec("QUE-9")
 async def test_a_long_command_is_taken_then_answered_once(store: Store, commands: CommandStore) -> None:
     taken = await commands.take(say("c1", "/compact"), session_id="w", now_ms=NOON, edit=loud)
     assert isinstance(taken, TakenCommand)
@@ -294,7 +291,6 @@ async def test_an_answer_without_entries_is_kept_for_repeats_only(
     assert await select(database, "SELECT count(*) FROM outbox") == [(1,)]
 
 
-@pytest.mark.spec("CMD-11")
 async def test_a_deleted_session_is_not_answered_into(store: Store, commands: CommandStore) -> None:
     await commands.take(say("c1", "/compact"), session_id="w", now_ms=NOON)
     await store.delete_session(KEY, now_ms=NOON)

@@ -105,7 +105,7 @@ async def test_what_comes_meanwhile_stays_also_when_nothing_is_kept(database: Da
     assert shown(await verbs.context(row.window_no)) == ["all of it", "next"]
 
 
-@pytest.mark.spec("COMP-3", "DB-4")
+@pytest.mark.spec("COMP-3")
 @pytest.mark.parametrize("changed", [True, False])
 async def test_nothing_is_kept_in_an_imported_window_too(
     database: Database, store: Store, changed: bool

@@ -87,7 +87,7 @@ def test_a_gateway_tidies_up_after_a_write_and_not_at_the_start(home: CliHome) -
     assert [line["message"]["content"] for line in lines[1:]] == ["deleted words", "re: deleted words"]
 
 
-@pytest.mark.spec("MAINT-5", "OWN-4")
+@pytest.mark.spec("MAINT-5", "OWN-4", "CLI-8")
 def test_cleanup_with_and_without_a_gateway(home: CliHome) -> None:
     home.state.mkdir(mode=0o700)
     home.config.write_text('{ session: { maintenance: { mode: "warn" } } }')

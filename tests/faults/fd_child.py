@@ -41,7 +41,7 @@ async def _run(place: Path, pipe: Connection) -> None:
         except StoreError as error:
             code = error.code
         except OSError as error:
-            # Not of the disk: the text of the schema could not be read.
+            # Not one of our errors: the test does not expect its name.
             code = errno.errorcode[error.errno or 0]
         # A store that is open already goes on: it needs no descriptor more.
         entry = (await store.append(MAIN.session_key, (note(f"{allowed}"),), now_ms=NOON))[0]

@@ -17,7 +17,7 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from openclaw.store import inbox, runs, search, sessions, sqlite, sqlite_file, transcript
+from openclaw.store import budgets, inbox, runs, search, sessions, sqlite, sqlite_file, transcript
 from openclaw.store.database import Transaction
 from openclaw.store.store import Store
 
@@ -145,14 +145,14 @@ def _keep_last_seq(patch: pytest.MonkeyPatch) -> None:
 
 def _bill_twice(patch: pytest.MonkeyPatch) -> None:
     """A call that is told a second time is recorded a second time."""
-    record = runs._record_usage
+    record = budgets.record_usage
 
-    def again(tx: Transaction, run: Any, usage: Any, now_ms: int) -> float | None:
+    def again(tx: Transaction, payer: Any, usage: Any, now_ms: int) -> float | None:
         told = tuple(replace(row, call_id=f"{row.call_id} at {now_ms}") for row in usage)
         known = [tx.row("SELECT 1 FROM usage WHERE call_id = $1", (row.call_id,)) for row in usage]
-        return record(tx, run, told if any(known) else usage, now_ms)
+        return record(tx, payer, told if any(known) else usage, now_ms)
 
-    patch.setattr(runs, "_record_usage", again)
+    patch.setattr(runs, "record_usage", again)
 
 
 def _ignore_version(patch: pytest.MonkeyPatch) -> None:

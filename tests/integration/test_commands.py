@@ -95,7 +95,7 @@ async def test_stop_ends_a_real_turn_its_queue_and_its_sub_agents(
     assert final["message"]["content"] == [{"type": "text", "text": "after"}]
 
 
-@pytest.mark.spec("QUE-9", "CMD-16")
+@pytest.mark.spec("QUE-9")
 async def test_a_command_during_a_turn_is_answered_at_once_and_the_model_never_hears_of_it(
     house: House, gateway: Gateway, client: WireClient
 ) -> None:

@@ -74,7 +74,6 @@ async def test_compact_and_its_undo(house: House, client: WireClient) -> None:
     assert "undone" in undone or "no longer" in undone or "fit" in undone
 
 
-@pytest.mark.spec("CMD-7")
 async def test_an_automatic_reset_can_be_taken_back(house: House) -> None:
     clock = MovableClock()
     house.model.script(OK, OK, OK)
@@ -112,7 +111,7 @@ async def test_a_side_question_leaves_no_trace_in_the_conversation(house: House,
     assert "forty-two" not in str(history["messages"])
 
 
-@pytest.mark.spec("CMD-10", "CMD-14")
+@pytest.mark.spec("CMD-10")
 async def test_directives_alone_persist_and_inside_text_hold_for_one_message(
     house: House, client: WireClient
 ) -> None:

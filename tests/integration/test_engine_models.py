@@ -29,7 +29,6 @@ async def describe(client: WireClient) -> dict[str, Any]:
     return row
 
 
-@pytest.mark.spec("LOOP-7")
 async def test_a_passing_failure_is_tried_again(house: House, client: WireClient) -> None:
     house.model.script(BUSY, FakeReply(texts=("half",), cut=True), OK)
     final = await client.say(KEY, "hello", "run-1")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import base64
 import json
-import logging
 import re
 from typing import Any
 
@@ -56,6 +56,40 @@ async def test_the_settings_of_pruning_hold_in_a_turn(
     assert len(results) == 5
     assert len(results[-1]) > 15_000, "the newest results are never pruned"
     assert (len(results[0]) > 15_000) is whole
+
+
+@pytest.mark.spec("TRX-1", "TRX-2", "PRUNE-1", "COMP-3")
+async def test_whatever_leaves_the_context_stays_in_the_transcript_byte_for_byte(
+    house: House, client: WireClient
+) -> None:
+    command = ('{"command": "head -c 20000 /dev/zero | tr \'\\\\0\' a"}',)
+    for number in range(6):
+        call = FakeCall("exec", command, f"call_{number}")
+        house.model.script(FakeReply(calls=(call,)), answer("seen " + "y" * 4000))
+        await client.say(KEY, f"look {number} " + "x" * 4000, f"run-{number}")
+    first = await exported(client)
+    house.model.script(answer("pruned", tokens=100))
+    await client.say(KEY, "and now", "run-6")
+    assert min(len(m["content"]) for m in asked(house, -1) if m["role"] == "tool") < 5000
+    house.model.script(FakeReply(texts=(SUMMARY,)))
+    assert (await told(client, "/compact", "cmd-1")).startswith("Compacted: ")
+    await client.call("sessions.list", {"includeDerivedTitles": True, "includeLastMessage": True})
+    second = await exported(client)
+    assert len(first) > 6 * 20_000
+    assert second.startswith(first) and len(second) > len(first)
+    kinds = [json.loads(line)["type"] for line in second.splitlines()]
+    assert (kinds[0], kinds.count("compaction")) == ("session", 1)
+
+
+async def exported(client: WireClient) -> bytes:
+    """The exact transcript as JSON Lines."""
+    data, cursor = b"", None
+    while True:
+        params = {"key": KEY} | ({"cursor": cursor} if cursor else {})
+        page = await client.call("sessions.export", params)
+        data, cursor = data + base64.b64decode(page["data"]), page["cursor"]
+        if cursor is None:
+            return data
 
 
 # -- compaction ------------------------------------------------------------------------------------
@@ -147,10 +181,7 @@ async def test_clients_hear_of_a_compaction(house: House, client: WireClient) ->
 
 
 @pytest.mark.spec("FLUSH-7", "FLUSH-4")
-async def test_a_flush_that_fails_is_logged_and_costs_nobody_a_turn(
-    house: House, client: WireClient, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO)
+async def test_a_flush_that_fails_costs_nobody_a_turn(house: House, client: WireClient) -> None:
     await talk(house, client, 2, size=100)
     house.model.script(
         answer("near the edge", tokens=21_000),

@@ -33,7 +33,7 @@ def said(house: House, number: int) -> list[str]:
     return [text for text in spoken if not text.startswith("[Gateway note]")]
 
 
-@pytest.mark.spec("LIFE-17", "LIFE-13", "TRX-14")
+@pytest.mark.spec("LIFE-17", "LIFE-13", "TRX-14", "CMD-7")
 @pytest.mark.parametrize("word", ["/new", "/reset", "/NEW", "/Reset "])
 async def test_a_reset_alone_is_greeted_once_and_the_person_sees_it(
     house: House, client: WireClient, word: str

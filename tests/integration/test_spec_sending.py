@@ -62,7 +62,7 @@ async def test_both_doors_refuse_kinds_of_sessions_and_store_nothing(house: Hous
         assert (await client.say("agent:main:discord:direct:77", "hi", "run-2"))["state"] == "final"
 
 
-@pytest.mark.spec("SEND-4", "SEND-5", "CMD-8", "SEND-10")
+@pytest.mark.spec("SEND-4", "SEND-5", "CMD-7", "CMD-8", "CMD-15", "SEND-10")
 async def test_the_owner_closes_and_opens_a_session_from_the_chat(house: House, client: WireClient) -> None:
     house.model.script(OK, OK, OK)
     await client.say(KEY, "first", "run-1")

@@ -222,7 +222,7 @@ async def test_a_failed_turn_keeps_the_counters_of_the_last_good_one(
     assert before["inputTokens"] == 700
 
 
-@pytest.mark.spec("CMD-9")
+@pytest.mark.spec("CMD-9", "TOOL-4")
 async def test_the_tools_of_a_session_are_those_that_its_model_is_offered(house: House) -> None:
     house.config["tools"] = {"deny": ["group:runtime", "write"]}
     house.model.script(OK)
@@ -234,3 +234,51 @@ async def test_the_tools_of_a_session_are_those_that_its_model_is_offered(house:
     assert text == f"Tools ({len(offered)}): {', '.join(offered)}"
     assert "read" in offered
     assert not {"exec", "write"} & set(offered)
+
+
+@pytest.mark.spec("CMD-10")
+async def test_the_nearest_level_of_thinking_reaches_the_model(house: House) -> None:
+    house.config["models"]["providers"]["fake"]["models"][0]["reasoning"] = True
+    house.config["agents"]["defaults"]["thinkingDefault"] = "low"
+    house.model.script(*[OK] * 5)
+    async with house.gateway() as gateway, client_of(gateway) as client:
+        await client.say(KEY, "by the agent's default", "run-1")
+        await client.say(KEY, "/think high", "cmd-1")
+        await client.say(KEY, "by the session", "run-2")
+        await client.say(KEY, "/think medium by this message", "run-3")
+        await client.say(KEY, "by the session again", "run-4")
+        await client.say(KEY, "/think default", "cmd-2")
+        await client.say(KEY, "and by the default", "run-5")
+    efforts = [request.body.get("reasoning_effort") for request in house.model.requests]
+    assert efforts == ["low", "high", "medium", "high", "low"]
+    assert asked(house, 2)[-1]["content"] == "by this message"
+
+
+@pytest.mark.spec("CMD-15")
+async def test_a_command_is_answered_to_the_agent_method_too(house: House, client: WireClient) -> None:
+    request = await client.post("agent", {"message": "/status", "idempotencyKey": "cmd-1"})
+    assert (await client.answer(request))["status"] == "accepted"
+    finished = await client.answer(request)
+    assert finished["status"] == "ok"
+    assert "Context: " in finished["result"]["payloads"][0]["text"]
+    house.model.script(OK)
+    inside = await client.post("agent", {"message": "tell me the /compact way", "idempotencyKey": "run-1"})
+    await client.answer(inside)
+    assert (await client.answer(inside))["result"]["payloads"][0]["text"] == "fine"
+    assert asked(house, 0)[-1]["content"] == "tell me the /compact way"
+
+
+@pytest.mark.spec("LOOP-5", "LOOP-4")
+async def test_the_time_of_a_turn_comes_from_the_configuration_and_leaves_no_call_open(house: House) -> None:
+    house.config["agents"]["defaults"]["timeoutSeconds"] = 1
+    call = FakeCall("exec", ('{"command": "sleep 300"}',), "call_1")
+    house.model.script(FakeReply(calls=(call,)), OK)
+    async with house.gateway() as gateway, client_of(gateway) as client:
+        ended = await client.say(KEY, "go", "run-1")
+        assert (ended["state"], ended["errorKind"]) == ("error", "timeout")
+        assert "timed out after 1 s" in ended["errorMessage"]
+        row = await describe(client)
+        assert (row["status"], row.get("abortedLastRun", False)) == ("timeout", False)
+        assert (await client.say(KEY, "and now?", "run-2"))["state"] == "final"
+    results = [m["content"] for m in asked(house, 1) if m["role"] == "tool"]
+    assert len(results) == 1 and results[0].startswith("interrupted:")

@@ -85,7 +85,7 @@ async def test_the_deltas_add_up_to_the_final_text(house: House, client: WireCli
     assert 1 <= len(deltas) <= len(pieces)
 
 
-@pytest.mark.spec("RPC-11", "TRX-1", "TRX-8")
+@pytest.mark.spec("RPC-11")
 async def test_the_history_shows_what_was_said(house: House, client: WireClient) -> None:
     house.model.script(OK, OK)
     await client.say(KEY, "first", "run-1")

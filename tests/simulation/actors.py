@@ -192,6 +192,8 @@ class Actors:
             assert sent is not None
             self.memory.step(kind, sent.run_id)
             sent.status = "unknown"
+            # What its message dropped from the queue is then told to nobody.
+            self.memory.quietly_cancelled.add(sent.session_key)
             self.process.excused.add(sent.session_key)
             task.cancel()
 

@@ -178,7 +178,7 @@ def _check_calls(memory: Memory) -> None:
             if open_ids and window_no not in ended_early:
                 memory.broken(f"{where} was said before the results of {open_ids}")
             replayed = message.stop_reason not in ("error", "aborted")
-            if not replayed and text_of(message) and text_of(message) == said:
+            if not replayed and "answer" in said and text_of(message) == said:
                 memory.broken(f"{where} keeps again what was said before: {said}")
             said = text_of(message)
             open_ids = [call.id for call in tool_calls_of(message)] if replayed else []
@@ -200,12 +200,13 @@ def _check_ledger(memory: Memory) -> None:
     """Each call is counted once, at its price; nothing stays reserved; the day's limit holds."""
     counted: Counter[int] = Counter()
     spent: dict[str, float] = {}
-    for call_id, state, agent_id, at_ms, number, cost_usd, fence in memory.image.peek(
-        "SELECT call_id, usage.state, usage.agent_id, at, input, cost_usd, fence FROM usage "
+    for call_id, state, agent_id, at_ms, number, cost_usd, fence, reason in memory.image.peek(
+        "SELECT call_id, usage.state, usage.agent_id, at, input, cost_usd, fence, stop_reason FROM usage "
         "JOIN runs ON runs.run_id = usage.run_id"
     ):
-        # What a taken-over run had reserved counts with its estimate, and is settled at the next start.
-        if state != "settled" and fence == 1 and not memory.steps["store failure"]:
+        # What a run had reserved that was taken away counts with its estimate; the next start settles it.
+        taken_away = fence > 1 or reason == "deleted" or memory.steps["store failure"]
+        if state != "settled" and not taken_away:
             memory.broken(f"the call {call_id} is {state} though its run has ended")
         if number is not None:
             counted[number] += 1

@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from openclaw.domain.transcript import UserMessage
-from openclaw.engine import replies, runs, turns
+from openclaw.engine import replies, runs
 from openclaw.engine.lanes import Lanes
 from openclaw.engine.runcontext import RunView
 from openclaw.engine.runs import Run
@@ -70,9 +70,10 @@ def _forget_to_look(patch: pytest.MonkeyPatch) -> None:
 
 
 def _no_fence(patch: pytest.MonkeyPatch) -> None:
-    """A task that a run was taken away from may go on writing."""
-    for name in ("progress", "end_run", "held"):
-        patch.setitem(run_rows.SQL, name, run_rows.SQL[name].replace("AND fence =", "AND fence + 1000 >"))
+    """A run that is taken over after a crash keeps the fence of its former owner."""
+    kept = run_rows.SQL["take_over"].replace("fence = fence + 1", "fence = fence + 0")
+    assert kept != run_rows.SQL["take_over"]
+    patch.setitem(run_rows.SQL, "take_over", kept)
 
 
 def _drop_a_result(patch: pytest.MonkeyPatch) -> None:
@@ -185,25 +186,11 @@ def _tell_the_time(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RunView, "shown_to", dated)
 
 
-def _interrupt_itself(patch: pytest.MonkeyPatch) -> None:
-    """A message that interrupts stops whatever runs when its commit is answered."""
-    patch.setattr(turns, "_mode", lambda _settings, _taken, _incoming: "followup")
-    accept = Turns.accept
-
-    async def blind(self: Turns, incoming: Incoming) -> Receipt:
-        receipt = await accept(self, incoming)
-        if incoming.body.queue_mode == "interrupt" and not receipt.duplicate:
-            await self._workers.abort(incoming.seed.session_key, "interrupt")
-        return receipt
-
-    patch.setattr(Turns, "accept", blind)
-
-
 PLANTED: dict[str, Plant] = {
     "acknowledged before the commit": _answer_first,
     "absorbed twice": _absorb_twice,
     "nobody looks after a run what waits": _forget_to_look,
-    "the fence is ignored": _no_fence,
+    "a resumed run keeps its old fence": _no_fence,
     "the result of a tool is dropped": _drop_a_result,
     "a reset loses the queue": _lose_the_queue,
     "two workers in one session": _two_workers,
@@ -214,5 +201,4 @@ PLANTED: dict[str, Plant] = {
     "a reply is prepared twice": _reply_twice,
     "the end of a failed run is not told": _say_nothing,
     "the time moves the beginning of requests": _tell_the_time,
-    "a message interrupts its own turn": _interrupt_itself,
 }

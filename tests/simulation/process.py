@@ -128,6 +128,9 @@ class Process:
 
     async def recover(self) -> None:
         """What a start does once it listens. A store that fails now is tried again by the sweep."""
+        # Whose interrupted run meets a message that is known already is left to the sweep.
+        left_over = self.memory.image.peek("SELECT session_key FROM runs WHERE state = 'active'")
+        self.excused.update(row[0] for row in left_over)
         try:
             await self.budgets.settle_orphans()
             await self.turns.recover()

@@ -163,7 +163,7 @@ class SimulatedTool:
     async def _hang(self, rng: Random) -> None:
         """A tool that does not stop when it is asked to."""
         deadline_s = asyncio.get_running_loop().time() + rng.choice((400, 2000))
-        while not self._gone() and (left_s := deadline_s - asyncio.get_running_loop().time()) > 0:
+        while not self._gone() and (left_s := deadline_s - asyncio.get_running_loop().time()) > 0.001:
             try:
                 await asyncio.sleep(left_s)
             except asyncio.CancelledError:

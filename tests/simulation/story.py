@@ -178,13 +178,14 @@ def tell_stories(seed: int, steps: int, watch: Callable[[Told], None] = lambda _
     """Stories with the seeds from `seed` on, until so many steps were taken."""
     told = Told(0, {}, 0, 0, 0, 0)
     while told.steps < steps:
-        story = Story(seed, min(STEPS_PER_STORY, steps - told.steps))
+        before = told.steps
+        story = Story(seed, min(STEPS_PER_STORY, steps - before))
         try:
             told = told.plus(story.tell())
+            check_beginnings(told)
         except BaseException as error:
-            error.add_note(f"found after {told.steps + story.memory.total_steps} steps")
+            error.add_note(f"found after {before + story.memory.total_steps} steps")
             raise
-        check_beginnings(told)
         watch(told)
         seed += 1
     return told

@@ -19,8 +19,6 @@ def test_the_simulation_finds(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
     PLANTED[name](monkeypatch)
     with pytest.raises(Violation) as found:
         tell_stories(1, MOST_STEPS)
-    steps = int(
-        re.findall(r"found after (\d+) steps", " ".join(found.value.__notes__) + " found after 0 steps")[0]
-    )
+    steps = int(re.findall(r"found after (\d+) steps", " ".join(found.value.__notes__))[0])
     print(f"{name}: found after {steps} steps: {str(found.value)[:100]}")
     assert steps <= MOST_STEPS

@@ -13,9 +13,7 @@ from tests.simulation.actors import WEIGHTS
 from tests.simulation.story import ENOUGH_KEPT, Story, Told, tell_stories
 
 LONG_STEPS = 300_000
-PROMISES = pytest.mark.spec(
-    "QUE-1", "QUE-5", "QUE-6", "QUE-8", "LOOP-2", "LOOP-4", "LOOP-5", "REST-2", "REST-6", "DB-14", "LIFE-12"
-)
+PROMISES = pytest.mark.spec("QUE-1", "QUE-5", "QUE-6", "QUE-8", "LOOP-2", "LOOP-4", "REST-2", "REST-6")
 
 
 def kept_share(told: Told) -> float:

@@ -19,11 +19,19 @@ EXAMPLES = [
 ]
 
 
+# What the examples refer to with `${NAME}`.
+ENVIRONMENT = {
+    "OPENCLAW_DB_PASSWORD": "example",
+    "ANTHROPIC_API_KEY": "example",
+    "WORK_KEY": "example",
+}
+
+
 def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 4
 
 
 @pytest.mark.parametrize("text", EXAMPLES)
 def test_each_example_loads(text: str, tmp_path: Path) -> None:
-    checked = check_text(text, {"HOME": str(tmp_path), "OPENCLAW_DB_PASSWORD": "example"}, "openclaw.json")
+    checked = check_text(text, ENVIRONMENT | {"HOME": str(tmp_path)}, "openclaw.json")
     assert [str(problem) for problem in (*checked.problems, *checked.warnings)] == []

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 import pytest
 
-from scripts import gen_cli_docs, gen_config_docs
+from openclaw.domain.commandtable import COMMANDS
+from scripts import gen_chat_docs, gen_cli_docs, gen_config_docs
 from scripts.generated_page import settle
 from tests.tooling.trees import plant
 
@@ -44,6 +45,21 @@ def test_the_command_page_holds_every_visible_command() -> None:
     assert "Print JSON." in page
     assert "secret" not in page
     assert all(line == line.rstrip() for line in page.splitlines())
+
+
+def test_the_chat_page_keeps_its_words_and_gets_every_command() -> None:
+    page = f"# Title\n\nWords.\n\n{gen_chat_docs.BEGIN}\nold\n{gen_chat_docs.END}\n\nMore words.\n"
+    fresh = gen_chat_docs.render(page)
+    assert fresh.startswith("# Title\n\nWords.\n") and fresh.endswith("\n\nMore words.\n")
+    assert "old" not in fresh.splitlines()
+    assert gen_chat_docs.render(fresh) == fresh
+    for command in COMMANDS:
+        assert f"| `/{command.name}" in fresh
+    assert "| `/undo <reset\\|compact>` | Take back the last reset or compaction. |" in fresh
+    assert "Also `/id`. May stand inside a message. |" in fresh
+    assert "| `/restart` | How to restart the gateway. Owners only. |" in fresh
+    with pytest.raises(gen_chat_docs.MarksError, match="needs the lines"):
+        gen_chat_docs.render(fresh.replace(gen_chat_docs.END, ""))
 
 
 SCHEMA = {

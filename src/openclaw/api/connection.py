@@ -13,7 +13,7 @@ import sys
 import uuid
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
@@ -35,6 +35,12 @@ MAX_FRAME_BYTES = 64 * 1024 * 1024
 CONNECT_TIMEOUT_S = 30.0
 CLOSE_TIMEOUT_S = 2.0
 _PORTS = {"ws": 80, "wss": 443}
+
+
+class Link(Protocol):
+    """Whatever reaches a gateway: a connection, a gateway of one's own."""
+
+    async def call(self, method: str, params: Json | None = None) -> Any: ...
 
 
 class Address(Struct, frozen=True):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any
@@ -34,7 +34,8 @@ class Gateway:
     `config` is a mapping (kept in memory), a path, or None for the file that the `openclaw`
     command uses. `state_dir` is where the conversations are; only one gateway may use it at a
     time (OWN-6). `port` 0 takes a free one, None the configured one. `session` is the session
-    that `gw.sessions` acts as; its agent's visibility decides what is seen.
+    that `gw.sessions` acts as; its agent's visibility decides what is seen. `scopes` are the
+    rights of this object's calls: the owner's, unless fewer are asked for.
     """
 
     def __init__(
@@ -44,12 +45,14 @@ class Gateway:
         state_dir: str | os.PathLike[str] | None = None,
         port: int | None = 0,
         session: str = "main",
+        scopes: Sequence[str] = OWNER_SCOPES,
         env: Mapping[str, str] | None = None,
     ) -> None:
         self._config = config
         self._env = environment(config, state_dir, env)
         self._port = port
         self._session = session
+        self._scopes = scopes
         self._stack = AsyncExitStack()
         self._connection: Connection | None = None
         self._url = ""
@@ -59,7 +62,7 @@ class Gateway:
             loaded = await asyncio.to_thread(load_config, self._config, self._env)
             running = await stack.enter_async_context(RunningGateway(loaded, self._env, port=self._port))
             address = own_address(loaded.config, running.port)
-            connection = await Connection.open(address, OWNER_SCOPES)
+            connection = await Connection.open(address, self._scopes)
             stack.push_async_callback(connection.close)
             self._url, self._connection = address.url, connection
             self._stack = stack.pop_all()

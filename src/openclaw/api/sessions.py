@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from openclaw.api.connection import Connection
+from openclaw.api.connection import Link
 from openclaw.api.failures import ToolFailed, tool_refusal
 from openclaw.api.values import AgentInfo, History, SearchHit, Sent, SessionInfo, Spawned, StatusCard, Value
 
@@ -31,8 +31,8 @@ class ToolAnswer(Struct, frozen=True):
 class Sessions:
     """The tools of the session `key`, which is created when it is first used."""
 
-    def __init__(self, connection: Connection, key: str) -> None:
-        self._connection = connection
+    def __init__(self, link: Link, key: str) -> None:
+        self._link = link
         self._key = key
         self._exists = False
 
@@ -174,7 +174,7 @@ class Sessions:
         """
         await self._be_there()
         given = {name: value for name, value in arguments.items() if value is not None}
-        answer = await self._connection.call(
+        answer = await self._link.call(
             "tools.invoke",
             {"name": tool, "args": given, "sessionKey": self._key, "idempotencyKey": str(uuid.uuid4())},
         )
@@ -196,12 +196,16 @@ class Sessions:
         return value
 
     async def _be_there(self) -> None:
-        if self._exists:
-            return
-        found = await self._connection.call("sessions.resolve", {"key": self._key, "allowMissing": True})
-        if not found["ok"]:
-            await self._connection.call("sessions.create", {"key": self._key})
-        self._exists = True
+        if not self._exists:
+            await ensure_session(self._link, self._key)
+            self._exists = True
+
+
+async def ensure_session(link: Link, key: str) -> None:
+    """A tool acts as a session that exists; one that does not yet is created."""
+    found = await link.call("sessions.resolve", {"key": key, "allowMissing": True})
+    if not found["ok"]:
+        await link.call("sessions.create", {"key": key})
 
 
 def _read(value: Any, kind: type[V]) -> V:

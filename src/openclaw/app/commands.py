@@ -18,16 +18,25 @@ from openclaw.engine.care import Overhead, QuietListener, window_of
 from openclaw.engine.commands.aside import MakeRequest, SideQuestions
 from openclaw.engine.commands.exporting import workspace_export
 from openclaw.engine.commands.handling import Commands
-from openclaw.engine.commands.ports import CommandPowers, CommandRules, CommandServices, CompactionReport
+from openclaw.engine.commands.ports import (
+    ChildMessage,
+    CommandPowers,
+    CommandRules,
+    CommandServices,
+    CompactionReport,
+    SpawnRequest,
+)
 from openclaw.engine.compaction import Compacted, tell_result
-from openclaw.engine.ports import ModelDone, ModelTarget
+from openclaw.engine.errands import seed_of
+from openclaw.engine.ports import ModelDone, ModelTarget, ToolContext
 from openclaw.engine.prompt import prompt_report
 from openclaw.engine.purse import Purse, account_of
 from openclaw.engine.settings import AgentSettings
+from openclaw.engine.turns import Incoming
 from openclaw.errors import InvalidRequest
 from openclaw.store.commands import CommandStore
 from openclaw.store.export import Export
-from openclaw.store.records import SessionRow
+from openclaw.store.records import SessionRow, UserInput
 
 
 def build_commands(engine: Engine, ground: Ground, started_ms: int) -> Commands:
@@ -47,6 +56,8 @@ def build_commands(engine: Engine, ground: Ground, started_ms: int) -> Commands:
                 ask_aside=SideQuestions(
                     engine.store, powers.context, settings, powers.prompt, powers.ask_models, ground.clock
                 ).ask,
+                tell_child=powers.tell_child,
+                spawn_child=powers.spawn_child,
                 export=workspace_export(engine.store, Export(ground.database), settings),
                 prompt_report=powers.report,
             ),
@@ -125,6 +136,36 @@ class _Powers:
             context_tokens=entry.context_tokens if entry else None,
             source="estimate",
         )
+
+    async def tell_child(self, message: ChildMessage) -> None:
+        """A person writes to a helper; with `interrupt` its run starts anew with it."""
+        row = await self._engine.store.session(message.child_key)
+        if row is None:
+            raise InvalidRequest("This helper is gone.")
+        mode = "interrupt" if message.interrupt else "steer"
+        body = UserInput(message.text, self._ground.clock.now_ms(), queue_mode=mode)
+        await self._engine.turns.accept(Incoming(message.run_id, seed_of(row), "cli", "operator", body))
+
+    async def spawn_child(self, request: SpawnRequest) -> str:
+        """A person starts a helper, by the tool that agents use."""
+        row = await self._session(request.parent_key)
+        agent = self._agent(row)
+        context = ToolContext(
+            row.session_key, row.entry.session_id, row.agent_id, request.run_id, "command",
+            self._ground.clock.now_ms(), owner=True, workspace=agent.workspace, sandboxed=agent.sandboxed,
+        )  # fmt: skip
+        outcome = await self._engine.tools.call(
+            "sessions_spawn", {"task": request.task}, context, ("sessions_spawn",)
+        )
+        if outcome.effect is not None:
+            effect, after = outcome.effect, outcome.after
+            outcome = await self._ground.database.write(effect)
+            if after is not None and not outcome.is_error:
+                after()
+        told = outcome.details or {}
+        if outcome.is_error:
+            raise InvalidRequest(str(told.get("error") or "the helper could not be started"))
+        return str(told["childSessionKey"])
 
     async def _session(self, session_key: str) -> SessionRow:
         session = await self._engine.store.session(session_key)

@@ -20,6 +20,7 @@ from openclaw.config.load import LoadedConfig
 from openclaw.engine import events
 from openclaw.engine.asking import Asking
 from openclaw.engine.care import Care
+from openclaw.engine.children import Children
 from openclaw.engine.compaction import Compacted, CompactionEvent, CompactionStarted, Compactor, tell_result
 from openclaw.engine.contexts import ContextCache
 from openclaw.engine.events import EventSink
@@ -28,6 +29,7 @@ from openclaw.engine.ports import Clock, Ids, Tool
 from openclaw.engine.prompt import Prompts
 from openclaw.engine.runs import RunServices
 from openclaw.engine.tools.registry import ToolRegistry
+from openclaw.engine.tools.sessions.powers import Powers
 from openclaw.engine.tools.workspace.access import WriteLocks
 from openclaw.engine.tools.workspace.edit import EditTool
 from openclaw.engine.tools.workspace.exec import ExecTool
@@ -45,6 +47,7 @@ from openclaw.store.budgets import Budgets
 from openclaw.store.compactions import Compactions
 from openclaw.store.database import Database
 from openclaw.store.errands import Errands
+from openclaw.store.spawns import Spawns
 from openclaw.store.store import Store
 
 Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
@@ -85,8 +88,9 @@ def build_engine(ground: Ground) -> Engine:
     compactions, budgets = Compactions(database), Budgets(database)
     contexts = ContextCache(store, compactions)
     settings = ground.source.current
+    acting = Powers(store, Spawns(database), settings, ground.source.check_model)
     tools = ToolRegistry(
-        (*session_tools(database, _tool_ground(ground)), *_workspace_tools(ground)), ground.secrets
+        (*session_tools(database, _tool_ground(ground), acting), *_workspace_tools(ground)), ground.secrets
     )
     ground.source.offer_tools(tools.names())
     asking = Asking(build_models(ground.http), clock, random.random)
@@ -108,6 +112,9 @@ def build_engine(ground: Ground) -> Engine:
     lanes = Lanes(settings().lane_caps)
     workers = Workers(services, settings, lanes, ground.spawn, owner=ground.ids.uuid())
     turns = Turns(store, workers, settings, clock, ground.ids, ground.emit)
+    acting.fill(turns, workers)
+    children = Children(acting.spawns, settings, clock, workers.wake)
+    watchdog = Watchdog(store, workers, clock, look_after_children=children.sweep)
     return Engine(
         store,
         budgets,
@@ -117,7 +124,7 @@ def build_engine(ground: Ground) -> Engine:
         prompts,
         workers,
         turns,
-        Watchdog(store, workers, clock),
+        watchdog,
         tools,
     )
 

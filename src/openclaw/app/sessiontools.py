@@ -17,12 +17,17 @@ from openclaw.domain.toolpolicy import SpawnAgents, spawnable_agents
 from openclaw.engine.events import EventSink
 from openclaw.engine.ports import Tool
 from openclaw.engine.tools.sessions.agents_list import AgentsListTool
+from openclaw.engine.tools.sessions.powers import Powers as Acting
 from openclaw.engine.tools.sessions.reach import Reach
 from openclaw.engine.tools.sessions.rows import RowView
 from openclaw.engine.tools.sessions.session_status import Powers, SessionStatusTool
 from openclaw.engine.tools.sessions.sessions_history import SessionsHistoryTool
 from openclaw.engine.tools.sessions.sessions_list import SessionsListTool
 from openclaw.engine.tools.sessions.sessions_search import SessionsSearchTool
+from openclaw.engine.tools.sessions.sessions_send import SessionsSendTool
+from openclaw.engine.tools.sessions.sessions_spawn import SessionsSpawnTool
+from openclaw.engine.tools.sessions.sessions_yield import SessionsYieldTool
+from openclaw.engine.tools.sessions.subagents import SubagentsTool
 from openclaw.store.database import Database
 from openclaw.store.recall import Recall
 from openclaw.store.records import SessionRow
@@ -55,7 +60,7 @@ class ToolGround(Struct, frozen=True):
         return None if exported.saved_as is None else str(exported.saved_as)
 
 
-def session_tools(database: Database, ground: ToolGround) -> tuple[Tool, ...]:
+def session_tools(database: Database, ground: ToolGround, acting: Acting) -> tuple[Tool, ...]:
     settings, secrets = ground.source.current, ground.secrets
     store, recall = Store(database), Recall(database)
     reach = Reach(recall, lambda: settings().keys, ground.source.visibility)
@@ -66,4 +71,8 @@ def session_tools(database: Database, ground: ToolGround) -> tuple[Tool, ...]:
         SessionsSearchTool(store, reach, secrets),
         SessionStatusTool(store, recall, reach, powers),
         AgentsListTool(settings, ground.spawnable),
+        SessionsSendTool(reach, acting),
+        SessionsSpawnTool(acting),
+        SessionsYieldTool(),
+        SubagentsTool(acting),
     )

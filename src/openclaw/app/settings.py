@@ -17,17 +17,18 @@ import msgspec
 from openclaw.app.discovery import choose_model as choose_default
 from openclaw.app.discovery import providers_in_reach
 from openclaw.config import views
+from openclaw.config.agent_view import SubagentSettings
 from openclaw.config.schema import Config
 from openclaw.domain.budget import BudgetLimits
 from openclaw.domain.compaction import CompactionSettings
 from openclaw.domain.entry import SessionEntry
 from openclaw.domain.flush import FlushSettings
 from openclaw.domain.pruning import PruningSettings
-from openclaw.domain.toolpolicy import ToolStages, effective_tools
+from openclaw.domain.toolpolicy import SubagentFacts, ToolStages, effective_tools
 from openclaw.domain.visibility import VisibilityPolicy
 from openclaw.engine.lanes import DEFAULT_CAPS
 from openclaw.engine.ports import ModelTarget
-from openclaw.engine.settings import AgentSettings, EngineSettings
+from openclaw.engine.settings import AgentSettings, EngineSettings, SpawnRules
 from openclaw.errors import InvalidRequest, OpenClawError
 from openclaw.gateway.services import ModelRow
 from openclaw.models.catalog import ProviderInfo, resolve_target
@@ -121,6 +122,7 @@ class SettingsSource:
                 "cron": config.cron.max_concurrent_runs or DEFAULT_CAPS["cron"],
             },
             model_candidates=views.model_candidates(config),
+            ping_pong_turns=views.ping_pong_turns(config),
         )
 
     def _agent(self, agent_id: str) -> AgentSettings:
@@ -138,6 +140,19 @@ class SettingsSource:
             provider=default.provider,
             model=default.model,
         )
+
+        tools = effective_tools(self._tools, stages).tools
+
+        def tools_of(entry: SessionEntry) -> tuple[str, ...]:
+            if entry.spawned_by is None:
+                return tools
+            facts = SubagentFacts(
+                role=entry.subagent_role or "leaf",
+                depth=entry.spawn_depth or 1,
+                max_depth=agent.subagents.max_spawn_depth,
+                rules=views.subagent_tool_rules(self._config),
+            )
+            return effective_tools(self._tools, msgspec.structs.replace(stages, subagent=facts)).tools
 
         fallbacks = tuple(resolve_target(ref, providers) for ref in agent.model.fallbacks)
 
@@ -157,7 +172,9 @@ class SettingsSource:
             name=agent.name or agent_id,
             workspace=str(agent.workspace),
             timeout_s=float(agent.timeout_seconds),
-            tools=effective_tools(self._tools, stages).tools,
+            tools=tools,
+            tools_of=tools_of,
+            spawning=_spawn_rules(agent.subagents),
             default_model=default,
             choose_models=choose_models,
             zone=self._zone,
@@ -175,6 +192,20 @@ class SettingsSource:
             workspace_access="rw" if agent.sandbox.mode == "off" else agent.sandbox.workspace_access,
             sandboxed=agent.sandbox.mode == "all",
         )
+
+
+def _spawn_rules(rules: SubagentSettings) -> SpawnRules:
+    return SpawnRules(
+        rules.max_spawn_depth,
+        rules.max_children_per_agent,
+        rules.allow_agents,
+        rules.require_agent_id,
+        rules.model.primary,
+        rules.thinking,
+        rules.run_timeout_seconds,
+        rules.announce_timeout_ms,
+        rules.archive_after_minutes,
+    )
 
 
 def local_zone(env: Mapping[str, str]) -> ZoneInfo:

@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "health": "openclaw.cli.health:health",
     "config": "openclaw.cli.config:config",
     "models": "openclaw.cli.models:models",
+    "mcp": "openclaw.cli.mcp:mcp",
     "onboard": "openclaw.cli.onboard:onboard",
     "backup": "openclaw.cli.backup:backup",
     "doctor": "openclaw.cli.doctor:doctor",

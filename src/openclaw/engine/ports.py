@@ -129,6 +129,8 @@ class ToolContext(Struct, frozen=True):
     workspace_access: Literal["rw", "ro", "none"] = "rw"
     # A policy fact, whether or not a sandbox is installed (AMB-34).
     sandboxed: bool = False
+    # How many sessions handed the cause of this turn on to one another.
+    hops: int = 0
 
 
 class ToolOutcome(Struct, frozen=True):

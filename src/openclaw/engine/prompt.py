@@ -34,6 +34,8 @@ def _text(name: str) -> str:
 
 
 _TEMPLATE = _text("system.txt")
+_HELPER_TEMPLATE = _text("subagent.txt")
+HELPER_FILES = ("AGENTS.md", "TOOLS.md")
 
 
 class Prompt(Struct, frozen=True):
@@ -53,14 +55,15 @@ class Prompts:
         self._load_files = load_files
         self._clock = clock
         self._looked: OrderedDict[str, tuple[float, tuple[InjectedFile, ...]]] = OrderedDict()
-        self._rendered: OrderedDict[tuple[str, str, str], Prompt] = OrderedDict()
+        self._rendered: OrderedDict[tuple[str, str, str, bool], Prompt] = OrderedDict()
 
-    async def of(self, agent: AgentSettings) -> Prompt:
+    async def of(self, agent: AgentSettings, *, helper: bool = False) -> Prompt:
+        """The prompt of an agent, or the shorter one of a helper that it started (SPAWN-19)."""
         found = await self._files(agent.workspace)
-        key = (agent.agent_id, agent.name, agent.workspace)
+        key = (agent.agent_id, agent.name, agent.workspace, helper)
         kept = self._rendered.get(key)
         if kept is None or kept.files is not found:
-            kept = self._rendered[key] = render(agent, found)
+            kept = self._rendered[key] = render(agent, found, helper=helper)
             _trim(self._rendered, MOST_KEPT)
         return kept
 
@@ -82,10 +85,12 @@ def _trim(kept: OrderedDict[_Key, _Value], most: int) -> None:
         kept.popitem(last=False)
 
 
-def render(agent: AgentSettings, found: Sequence[InjectedFile]) -> Prompt:
-    """The prompt of an agent with these workspace files."""
-    parts = [_TEMPLATE.format(name=agent.name, workspace=agent.workspace)]
-    parts += [f"# {file.name}\n\n{file.text}" for file in found if file.text]
+def render(agent: AgentSettings, found: Sequence[InjectedFile], *, helper: bool = False) -> Prompt:
+    """The prompt of an agent with these workspace files; a helper gets the working rules only."""
+    template = _HELPER_TEMPLATE if helper else _TEMPLATE
+    parts = [template.format(name=agent.name, workspace=agent.workspace)]
+    shown = [file for file in found if file.text and (not helper or file.name in HELPER_FILES)]
+    parts += [f"# {file.name}\n\n{file.text}" for file in shown]
     text = "\n\n".join(parts)
     return Prompt(text, sha256(text.encode("utf-8", "replace")).hexdigest()[:16], tuple(found))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from openclaw.domain.announce import is_silent_announcement
 from openclaw.domain.entry import DeliveryContext
 from openclaw.domain.lifecycle import ExpiryReason, reset_notice, reset_notice_is_due, resolve_reset
 from openclaw.domain.policy import decide_send, send_facts
@@ -41,16 +42,24 @@ def reply_of(
     `session` is the row as it is now: a person may have closed the session meanwhile.
     """
     text = visible_reply(text_of(message)) if message else ""
-    if outcome != "ok" or not text:
+    route = reply_route(start)
+    purpose = start.inputs[0].body.purpose if start.inputs else None
+    if outcome != "ok" and purpose == "completion" and route is not None:
+        # The turn that should have put a helper's result into words failed: the result itself goes out.
+        return Reply(text, _delivery(start, route, str(start.inputs[0].body.content), now_ms))
+    if outcome != "ok" or not text or (purpose == "exchange" and is_silent_announcement(text)):
         return Reply(text)
     notice = _notice(start, settings)
     if notice:
         text = f"{notice}\n\n{text}"
-    route = reply_route(start)
     if route is None or not _may_leave(session, route, settings):
         return Reply(text)
+    return Reply(text, _delivery(start, route, text, now_ms))
+
+
+def _delivery(start: StartedRun, route: DeliveryContext, text: str, now_ms: int) -> tuple[DeliveryDraft, ...]:
     body = encode({"text": text})
-    return Reply(text, (DeliveryDraft(f"{start.run.run_id}:reply", route, body, now_ms + DELIVERY_TTL_MS),))
+    return (DeliveryDraft(f"{start.run.run_id}:reply", route, body, now_ms + DELIVERY_TTL_MS),)
 
 
 def reply_route(start: StartedRun) -> DeliveryContext | None:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from msgspec import Struct
 
-from openclaw.domain import queueing
 from openclaw.domain.transcript import (
     AssistantMessage,
     Message,
@@ -25,6 +24,7 @@ from openclaw.domain.transcript import (
     ToolResultMessage,
 )
 from openclaw.engine import events
+from openclaw.engine.aftermath import Aftermath
 from openclaw.engine.answering import Answering, CallPlan
 from openclaw.engine.asking import Asking
 from openclaw.engine.care import Care, window_of
@@ -40,6 +40,7 @@ from openclaw.engine.room import Room
 from openclaw.engine.runcontext import RunView
 from openclaw.engine.settings import AgentSettings, EngineSettings
 from openclaw.engine.started import StartedRun
+from openclaw.engine.steering import Steering
 from openclaw.engine.tools.registry import ToolRegistry
 from openclaw.engine.toolwork import ToolWork, interrupted, result_of
 from openclaw.engine.uncut import uncut
@@ -48,7 +49,6 @@ from openclaw.store.budgets import Budgets
 from openclaw.store.errands import Errands
 from openclaw.store.records import (
     EntryDraft,
-    QueuedInput,
     RunOutcome,
     StoredEntry,
     UsageRow,
@@ -77,8 +77,15 @@ class RunServices(Struct, frozen=True):
 class Run:
     """Carries one claimed run to its end. Implements `loop.LoopPowers`."""
 
-    def __init__(self, services: RunServices, settings: EngineSettings, start: StartedRun) -> None:
+    def __init__(
+        self,
+        services: RunServices,
+        settings: EngineSettings,
+        start: StartedRun,
+        wake: Callable[[str], None] = lambda _session_key: None,
+    ) -> None:
         self.services = services
+        self._aftermath = Aftermath(start, wake)
         self.settings = settings
         self.start = start
         self.run = run = start.run
@@ -106,18 +113,20 @@ class Run:
         )  # fmt: skip
         account = account_of(start.session, self.agent, run.run_id, f"{run.run_id}:{run.fence}")
         self._purse = Purse(account, self.agent, services.budgets, services.clock)
+        self._allowed = self.agent.tools_for(start.session.entry)
         self._answering = self._make_answering()
         self._room = Room(
             run, self.agent, self._purse, lambda: self._answering.plan, care=services.care,
             errands=services.errands, clock=services.clock,
         )  # fmt: skip
+        self._steering = Steering(services.store, settings, start, services.clock)
         self._tools = self._make_toolwork()
 
     def _make_answering(self) -> Answering:
         services, agent, entry, first = self.services, self.agent, self.session.entry, self._first
         plan = CallPlan(
             targets=agent.choose_models(entry, first.model if first else None),
-            tools=services.tools.specs(agent.tools),
+            tools=services.tools.specs(self._allowed),
             thinking=(first.thinking if first else None) or entry.thinking_level or agent.thinking_default,
         )
         return Answering(
@@ -131,10 +140,11 @@ class Run:
         context = ToolContext(
             run.session_key, self.scope.session_id, run.agent_id, run.run_id, "", 0, owner=owner,
             workspace=agent.workspace, workspace_access=agent.workspace_access, sandboxed=agent.sandboxed,
+            hops=self._first.hops if self._first else 0,
         )  # fmt: skip
         return ToolWork(
-            services.tools, agent.tools, context, self.scope, clock=services.clock, emit=self._emit,
-            steered=self._steering_waits,
+            services.tools, self._allowed, context, self.scope, clock=services.clock, emit=self._emit,
+            steered=self._steering.any,
         )  # fmt: skip
 
     def _emit(self, event: events.EngineEvent) -> None:
@@ -197,7 +207,8 @@ class Run:
 
     async def _use_prompt(self) -> None:
         """The prompt of the agent; one that differs from the last turn's is a boundary (LOOP-2)."""
-        prompt = await self.services.prompts.of(self.agent)
+        helper = self.session.entry.spawned_by is not None
+        prompt = await self.services.prompts.of(self.agent, helper=helper)
         self._answering.use_prompt(prompt.text)
         last = (self.session.entry.system_prompt_report or {}).get("digest")
         if last != prompt.digest:
@@ -255,10 +266,12 @@ class Run:
             session = await self.services.store.session(self.run.session_key) or session
         reply = reply_of(message, self.start, session, self.settings, end.outcome, now_ms)
         finished: Finished = await self.services.store.finish(
-            self.run, drafts, end, self._purse.take_usage(), reply.deliveries, now_ms=now_ms
-        )
+            self.run, drafts, end, self._purse.take_usage(), reply.deliveries, now_ms=now_ms,
+            also=self._aftermath.unit(end, reply.text, now_ms),
+        )  # fmt: skip
         self.session = finished.session
         self.more_waiting = finished.more_waiting
+        self._aftermath.kept()
         self._view.note(finished.entries)
         self._announce(finished.entries)
         self._tell_ended(end, message, reply, now_ms)
@@ -368,22 +381,8 @@ class Run:
         kinds, self._view.boundaries = self._view.boundaries, []
         return [draft_boundary(kind, self.run.run_id) for kind in kinds]
 
-    async def _steerable(self) -> tuple[QueuedInput, ...]:
-        waiting = await self.services.store.queued(self.run.session_key)
-        queue = queueing.resolve_queue(
-            self.settings.queue,
-            channel=self.session.entry.channel,
-            stored=queueing.stored_overrides(self.session.entry),
-        )
-        now_ms = self.services.clock.now_ms()
-        fresh = [item for item in waiting if item.expires_at is None or item.expires_at > now_ms]
-        return tuple(item for item in fresh if (item.body.queue_mode or queue.mode) in ("steer", "queue"))
-
-    async def _steering_waits(self) -> bool:
-        return bool(await self._steerable())
-
     async def take_steering(self) -> bool:
-        steered = await self._steerable()
+        steered = await self._steering.waiting()
         if not steered:
             return False
         absorb = self.services.store.absorb(

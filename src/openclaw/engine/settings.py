@@ -25,6 +25,20 @@ from openclaw.engine.ports import ModelTarget
 from openclaw.store.inbox import ResetRulesAt
 
 
+class SpawnRules(Struct, frozen=True):
+    """What sessions of an agent may start, and how their helpers run (SPEC §16.1)."""
+
+    max_depth: int = 1
+    max_children: int = 5
+    allow_agents: tuple[str, ...] | None = None
+    require_agent_id: bool = False
+    model: str | None = None
+    thinking: str | None = None
+    run_timeout_s: int = 0
+    announce_timeout_ms: int = 120_000
+    archive_after_minutes: int = 60
+
+
 class AgentSettings(Struct, frozen=True):
     """One agent as the engine needs it."""
 
@@ -46,8 +60,14 @@ class AgentSettings(Struct, frozen=True):
     # None: the model of the session writes its own summaries.
     compaction_model: ModelTarget | None = None
     flush: FlushSettings = FlushSettings()
+    # What a session of this agent may use; a sub-agent has less (SPAWN-9).
+    tools_of: Callable[[SessionEntry], tuple[str, ...]] | None = None
+    spawning: SpawnRules = SpawnRules()
     workspace_access: Literal["rw", "ro", "none"] = "rw"
     sandboxed: bool = False
+
+    def tools_for(self, entry: SessionEntry) -> tuple[str, ...]:
+        return self.tools if self.tools_of is None else self.tools_of(entry)
 
 
 class EngineSettings(Struct, frozen=True):
@@ -60,6 +80,7 @@ class EngineSettings(Struct, frozen=True):
     queue: QueueConfig
     lane_caps: dict[str, int]
     model_candidates: tuple[ModelCandidate, ...] = ()
+    ping_pong_turns: int = 5
 
     def agent(self, agent_id: str) -> AgentSettings:
         """The settings of an agent; one that is no longer configured runs with the default's."""

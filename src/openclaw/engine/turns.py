@@ -82,6 +82,9 @@ class Turns:
         self._read_command: ReadCommand | None = None
         self._waiters: dict[str, set[asyncio.Future[None]]] = {}
 
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
     def use_commands(self, read_command: ReadCommand) -> None:
         """Commands work with turns, so turns hear of them last."""
         self._read_command = read_command

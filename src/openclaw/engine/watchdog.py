@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 
 from openclaw.engine.ports import Clock
 from openclaw.engine.runs import Run
@@ -32,6 +33,7 @@ class Watchdog:
         every_s: float = EVERY_S,
         stalled_s: float = STALLED_S,
         release_s: float = RELEASE_S,
+        look_after_children: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
         self._store = store
         self._workers = workers
@@ -39,14 +41,20 @@ class Watchdog:
         self._every_s = every_s
         self._stalled_s = stalled_s
         self._release_s = release_s
+        self._children = look_after_children
 
     async def run_forever(self) -> None:
         while True:
             await self._clock.sleep(self._every_s)
             try:
                 await self.sweep()
+                await self._look_after_children()
             except OpenClawError as error:
                 log.error("the sweep failed and is tried again: %s", error)
+
+    async def _look_after_children(self) -> None:
+        if self._children is not None:
+            await self._children()
 
     async def sweep(self) -> tuple[str, ...]:
         """Look once; the session keys that were taken up or released."""

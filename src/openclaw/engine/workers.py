@@ -219,7 +219,7 @@ class Workers:
 
     async def _execute(self, start: StartedRun) -> bool:
         """Run to the end; whether more may wait."""
-        active = Run(self._services, self._settings(), start)
+        active = Run(self._services, self._settings(), start, self.wake)
         task = self._spawn(active.execute())
         session_key = start.run.session_key
         self._active[session_key] = (active, task)

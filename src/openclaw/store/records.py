@@ -14,12 +14,13 @@ import msgspec
 from msgspec import Struct
 
 from openclaw.domain.entry import DeliveryContext, SessionEntry, entry_from_stored
+from openclaw.domain.exchange import Exchange
 from openclaw.domain.lifecycle import TurnSource
 from openclaw.domain.transcript import Provenance, UserBlock
 
 SessionType = Literal["direct", "group", "thread"]
 Audience = Literal["people", "model", "internal"]
-Purpose = Literal["flush", "announce", "completion"]
+Purpose = Literal["flush", "announce", "completion", "exchange"]
 RunOutcome = Literal["ok", "error", "aborted", "timeout", "interrupted"]
 
 # The columns of `sessions` in the order of the schema (a test compares them).
@@ -243,6 +244,9 @@ class UserInput(Struct, frozen=True, rename="camel", omit_defaults=True):
     dropped: tuple[str, ...] = ()
     # What the gateway itself wants from this turn; None for everything that somebody said.
     purpose: Purpose | None = None
+    # How many sessions handed this on to one another before it came here (QUE-1).
+    hops: int = 0
+    exchange: Exchange | None = None
 
 
 class QueuedInput(Struct, frozen=True):

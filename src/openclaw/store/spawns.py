@@ -7,11 +7,13 @@ announced twice, and waking a requester is a query (ANN-8, REST-4).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
+from openclaw.domain.announce import OutcomeWord
 from openclaw.domain.entry import DeliveryContext, SessionEntry
 from openclaw.store import forking, inbox, sessions
 from openclaw.store.database import Database, Row, Transaction
@@ -20,7 +22,7 @@ from openclaw.store.records import SessionRow, SessionSeed
 from openclaw.store.statements import load_statements
 
 SQL = load_statements("spawns.sql")
-SpawnState = Literal["active", "settled"]
+SpawnState = Literal["active", "settled", "archived"]
 
 
 class SpawnBody(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -32,9 +34,10 @@ class SpawnBody(Struct, frozen=True, rename="camel", omit_defaults=True):
     cleanup: str = "keep"
     announce_timeout_ms: int = 120_000
     route: DeliveryContext | None = None
-    status: str | None = None
+    # How the task itself ended, and what it said, while the announce turn is under way.
+    status: OutcomeWord | None = None
     error: str | None = None
-    announced: bool = False
+    result: str = ""
 
 
 class SpawnRow(Struct, frozen=True):
@@ -120,6 +123,17 @@ def settle(
     return True
 
 
+def note(tx: Transaction, child_key: str, body: SpawnBody) -> None:
+    """Keep what is known of a child that is not settled yet."""
+    tx.run(SQL["note"], (_encode(body), child_key))
+
+
+def usage_of(tx: Transaction, child_key: str) -> tuple[int | None, int | None, float | None]:
+    """Tokens in, tokens out and cost of all calls of a child; None where nothing is known."""
+    row = tx.row(SQL["usage"], (child_key,))
+    return (None, None, None) if row is None or not row[0] else (row[1], row[2], row[3])
+
+
 def by_child(tx: Transaction, child_key: str) -> SpawnRow | None:
     return _one(tx.row(SQL["by_child"], (child_key,)))
 
@@ -173,10 +187,15 @@ class Spawns:
     async def count_active(self, parent_key: str) -> int:
         return await self._database.read(lambda tx: count_active(tx, parent_key))
 
-    async def settle(
-        self, child_key: str, body: SpawnBody, completion: NewInput | None, *, now_ms: int
-    ) -> bool:
-        return await self._database.write(lambda tx: settle(tx, child_key, body, completion, now_ms))
+    async def write(self, unit: Callable[[Transaction], None]) -> None:
+        """Settle or archive children in one commit."""
+        await self._database.write(unit)
+
+    async def to_archive(self, settled_before: int, limit: int = 100) -> tuple[str, ...]:
+        """Children that were done before this and still stand in the lists (ANN-11)."""
+        return await self._database.read(
+            lambda tx: tuple(row[0] for row in tx.rows(SQL["to_archive"], (settled_before, limit)))
+        )
 
     async def unfinished(self, limit: int = 10_000) -> tuple[str, ...]:
         """Children that nobody has closed, oldest first: recovery asks this (REST-4)."""

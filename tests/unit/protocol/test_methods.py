@@ -31,6 +31,8 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "chat.inject": {"sessionKey": KEY, "message": "m"},
     "agent": {"message": "m", "idempotencyKey": "k"},
     "agent.wait": {"runId": "r"},
+    "tools.effective": {"sessionKey": "main"},
+    "tools.invoke": {"name": "sessions_list"},
     "sessions.erase": {"key": KEY, "confirm": True},
     "sessions.export": {"key": KEY},
     "backup.create": {"output": "/backups/monday"},
@@ -49,8 +51,10 @@ LEAST_SCOPE = {
         "sessions.resolve",
         "chat.history",
         "agent.wait",
+        "tools.catalog",
+        "tools.effective",
     },
-    WRITE: {"chat.send", "chat.abort", "agent", "sessions.create", "sessions.patch"},
+    WRITE: {"chat.send", "chat.abort", "agent", "sessions.create", "sessions.patch", "tools.invoke"},
     ADMIN: {"chat.inject", "sessions.cleanup", "sessions.erase", "sessions.export", "backup.create"},
 }
 GUARDS = {"agentId": "main", "expectedSessionId": "s", "expectedMarkedUnreadAt": None}

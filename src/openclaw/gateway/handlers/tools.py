@@ -7,6 +7,7 @@ in the store is one transaction of its own. Nothing is written into the session'
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -93,13 +94,14 @@ def _context(
     agent: AgentSettings,
 ) -> ToolContext:
     """The same rights as a turn of the session has that this caller's words began."""
-    call = asked.idempotency_key or services.ids.uuid()
+    named = f"{session.session_key}\0{asked.idempotency_key or services.ids.uuid()}"
     return ToolContext(
         session_key=session.session_key,
         session_id=session.entry.session_id,
         agent_id=session.agent_id,
-        run_id=f"invoke:{session.session_key}",
-        tool_call_id=call,
+        # What a tool keeps is known by its run and call: the same key in the same session is the same call.
+        run_id=f"invoke-{hashlib.sha256(named.encode()).hexdigest()[:32]}",
+        tool_call_id="invoke",
         now_ms=services.clock.now_ms(),
         owner=caller.commands.owner,
         workspace=agent.workspace,

@@ -242,13 +242,15 @@ CREATE TABLE spawns (
   child_key     TEXT NOT NULL UNIQUE,
   parent_run_id TEXT NOT NULL,
   tool_call_id  TEXT NOT NULL,
-  state         TEXT NOT NULL CHECK (state IN ('active', 'settled')),
+  state         TEXT NOT NULL CHECK (state IN ('active', 'settled', 'archived')),
   body          BLOB NOT NULL,
   created_at    INTEGER NOT NULL,
   settled_at    INTEGER,
   UNIQUE (parent_key, child_run_id),
   UNIQUE (parent_run_id, tool_call_id)
 ) WITHOUT ROWID;
+CREATE INDEX spawns_parent ON spawns (parent_key, state, settled_at);
+CREATE INDEX spawns_settled ON spawns (settled_at) WHERE state = 'settled';
 CREATE TABLE waits (
   session_key TEXT NOT NULL,
   target      TEXT NOT NULL,

@@ -246,13 +246,15 @@ CREATE TABLE spawns (
   child_key     TEXT COLLATE "C" NOT NULL UNIQUE,
   parent_run_id TEXT COLLATE "C" NOT NULL,
   tool_call_id  TEXT COLLATE "C" NOT NULL,
-  state         TEXT COLLATE "C" NOT NULL CHECK (state IN ('active', 'settled')),
+  state         TEXT COLLATE "C" NOT NULL CHECK (state IN ('active', 'settled', 'archived')),
   body          BYTEA NOT NULL,
   created_at    BIGINT NOT NULL,
   settled_at    BIGINT,
   UNIQUE (parent_key, child_run_id),
   UNIQUE (parent_run_id, tool_call_id)
 );
+CREATE INDEX spawns_parent ON spawns (parent_key, state, settled_at);
+CREATE INDEX spawns_settled ON spawns (settled_at) WHERE state = 'settled';
 CREATE TABLE waits (
   session_key TEXT COLLATE "C" NOT NULL,
   target      TEXT COLLATE "C" NOT NULL,

@@ -39,3 +39,16 @@ DELETE FROM waits WHERE session_key = $1 AND target = $2
 
 -- name: end_waits
 DELETE FROM waits WHERE session_key = $1
+
+-- name: note
+UPDATE spawns SET body = $1 WHERE child_key = $2 AND state = 'active'
+
+-- name: usage
+SELECT count(*), CAST(sum(input) AS BIGINT), CAST(sum(output) AS BIGINT), CAST(sum(cost_usd) AS DOUBLE PRECISION)
+FROM usage WHERE session_key = $1 AND state = 'settled'
+
+-- name: to_archive
+SELECT spawns.child_key FROM spawns WHERE state = 'settled' AND settled_at <= $1 ORDER BY settled_at LIMIT $2
+
+-- name: archived
+UPDATE spawns SET state = 'archived' WHERE child_key = $1 AND state = 'settled'

@@ -64,7 +64,6 @@ async def test_compact_aborts_the_turn_in_progress_first(
     assert stopping.end_runs is not never
 
 
-@pytest.mark.spec("CMD-7")
 async def test_a_compaction_is_taken_back(house: House) -> None:
     assert await house.ask("/compact undo") == "/compact undo is not available in this gateway yet."
 
@@ -76,7 +75,6 @@ async def test_a_compaction_is_taken_back(house: House) -> None:
         assert await house.ask(text) == f"undone in {KEY}"
 
 
-@pytest.mark.spec("CMD-7")
 async def test_a_reset_is_taken_back(house: House) -> None:
     assert await house.ask("/undo reset") == "There is no earlier conversation to go back to."
     await turn(house.store, "r1", "hello", at=NOON - 3_600_000)
@@ -90,7 +88,6 @@ async def test_a_reset_is_taken_back(house: House) -> None:
     assert (await house.ask("/undo everything")) == "Usage: /undo <reset|compact>"
 
 
-@pytest.mark.spec("CMD-7")
 async def test_a_reset_is_not_taken_back_under_a_running_turn(house: House) -> None:
     await turn(house.store, "r1", "hello")
     await house.store.reset_session(KEY, "reset", session_id="second", now_ms=NOON)
@@ -101,7 +98,6 @@ async def test_a_reset_is_not_taken_back_under_a_running_turn(house: House) -> N
     assert (await house.ask("/undo reset")).startswith("Back in the conversation")
 
 
-@pytest.mark.spec("CMD-7")
 async def test_an_undo_that_was_overtaken_is_told(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     await turn(house.store, "r1", "hello")
     await house.store.reset_session(KEY, "reset", session_id="second", now_ms=NOON)

@@ -118,7 +118,6 @@ async def test_commands_stay_out_of_the_context(house: House) -> None:
     assert await house.context(row) == before
 
 
-@pytest.mark.spec("CMD-11")
 async def test_the_same_message_is_carried_out_once(house: House) -> None:
     place = ExternalId("telegram", "default", "42", "m1")
     first = await house.read(say("c1", "/queue collect", external=place))
@@ -278,7 +277,6 @@ async def test_a_session_that_is_gone_gets_no_answer(house: House) -> None:
     assert house.answers() == []
 
 
-@pytest.mark.spec("CMD-11")
 async def test_a_failure_is_told_and_nothing_else_breaks(
     house: House, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -325,7 +323,6 @@ async def test_a_background_command_whose_answer_cannot_be_kept_is_settled_later
     assert [told.scope.run_id for told in house.answers()] == ["c1", "c2"]
 
 
-@pytest.mark.spec("CMD-11")
 async def test_a_turn_with_the_same_key_is_not_taken_for_a_command(house: House) -> None:
     place = ExternalId("telegram", "default", "42", "m1")
     await house.store.accept(say("r1", "hello", external=place), RESETS, session_id="w", now_ms=NOON)
@@ -344,7 +341,6 @@ async def test_a_steered_message_goes_to_the_run(house: House) -> None:
     assert await house.ask("/steer") == "What shall it be told? Usage: /steer <message>"
 
 
-@pytest.mark.spec("CMD-11")
 async def test_two_of_the_same_at_once_are_one(house: House) -> None:
     first, second = await asyncio.gather(
         house.read(say("c1", "/verbose on")), house.read(say("c1", "/verbose on"))

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Annotated, Any
 
-import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
@@ -22,6 +21,7 @@ from openclaw.domain.history import (
 from openclaw.engine.ports import ToolContext, ToolOutcome, ToolSpec
 from openclaw.engine.tools.sessions.parameters import Parameters, answer, read_parameters, tool_spec
 from openclaw.engine.tools.sessions.reach import Reach, Refused
+from openclaw.engine.tools.sessions.reading import VIEW_MAX_CHARS, read_messages
 from openclaw.errors import InvalidRequest
 from openclaw.store.recall import Recall, Recalled
 from openclaw.store.transcript import LAST
@@ -30,7 +30,6 @@ from openclaw.store.transcript import LAST
 READ_MAX_BYTES = 16 << 20
 # So many messages are shown behind one that was named.
 FOLLOWING = 5
-_decode = msgspec.json.Decoder().decode
 
 
 class HistoryParameters(Parameters, frozen=True):
@@ -113,9 +112,10 @@ class SessionsHistoryTool:
 
 def view_page(recalled: Recalled, limit: int, include_tools: bool, secrets: frozenset[str]) -> HistoryView:
     """The view of a page. One that ended because of its size has dropped what was asked for (HIST-12)."""
-    messages = [_decode(entry.body) for entry in recalled.entries]
-    view = view_history(messages, limit=limit, include_tools=include_tools, known_secrets=secrets)
-    return replace(view, dropped_messages=True, truncated=True) if recalled.cut else view
+    page = read_messages(recalled.entries, VIEW_MAX_CHARS)
+    view = view_history(page.messages, limit=limit, include_tools=include_tools, known_secrets=secrets)
+    is_cut = recalled.cut or page.cut
+    return replace(view, dropped_messages=True, truncated=True) if is_cut else view
 
 
 _SPEC = tool_spec(

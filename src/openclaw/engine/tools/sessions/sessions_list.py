@@ -20,9 +20,10 @@ from openclaw.domain.visibility import SomeRows
 from openclaw.engine.ports import ToolContext, ToolOutcome, ToolSpec
 from openclaw.engine.tools.sessions.parameters import Parameters, answer, read_parameters, tool_spec
 from openclaw.engine.tools.sessions.reach import Reach, Sight
+from openclaw.engine.tools.sessions.reading import VIEW_MAX_CHARS, read_messages
 from openclaw.engine.tools.sessions.rows import RowView, kind_of
 from openclaw.store.recall import Met, Recall
-from openclaw.store.records import SessionRow, StoredEntry, fold_name
+from openclaw.store.records import SessionRow, fold_name
 from openclaw.store.sessions import ListQuery
 from openclaw.store.store import Store
 
@@ -42,7 +43,6 @@ PAGE = 500
 MOST_PAGES = 20
 _KINDS: tuple[SessionKind, ...] = get_args(SessionKind)
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder().decode
 
 
 class ListParameters(Parameters, frozen=True):
@@ -138,7 +138,7 @@ class SessionsListTool:
         rows, whole = await self._visible_rows(read_wanted(asked, context.now_ms), sight)
         children = await self._recall.children([row.session_key for row in rows])
         shown: list[dict[str, Any]] = []
-        room, messages_room = ROWS_MAX_BYTES, MESSAGES_MAX_BYTES
+        room, inline = ROWS_MAX_BYTES, InlineMessages(self._recall, asked.message_limit, self._secrets())
         for number, row in enumerate(rows):
             drawn = self._view.draw(row, sight, children[number], host_paths=not context.sandboxed)
             if number < MOST_DETAILED_ROWS:
@@ -148,11 +148,9 @@ class SessionsListTool:
                 whole = False
                 break
             if asked.message_limit > 0 and number < MOST_DETAILED_ROWS:
-                messages, all_fit = await self._messages(row, asked.message_limit, messages_room)
-                messages_room -= len(_encode(messages))
-                drawn["messages"], whole = messages, whole and all_fit
+                drawn["messages"] = await inline.of(row)
             shown.append(drawn)
-        return _answer(shown, whole)
+        return _answer(shown, whole and inline.whole)
 
     # -- which rows ----------------------------------------------------------------------------
 
@@ -217,16 +215,34 @@ class SessionsListTool:
             texts["lastMessagePreview"] = self._view.preview(row, self._secrets())
         return texts
 
-    async def _messages(self, row: SessionRow, limit: int, room: int) -> tuple[list[dict[str, Any]], bool]:
-        """The newest messages of a row that is shown, and whether all that were asked for had room.
 
-        At most 20 are read; a tool call costs its place among them.
-        """
-        if room < LEAST_MESSAGES_ROOM:
-            return [], False
+class InlineMessages:
+    """The newest messages of the rows of one list: bounded for each row and for all of them.
+
+    `whole` is false as soon as something was left out that was asked for.
+    """
+
+    def __init__(self, recall: Recall, limit: int, secrets: frozenset[str]) -> None:
+        self._recall = recall
+        self._limit = limit
+        self._secrets = secrets
+        self._bytes = MESSAGES_MAX_BYTES
+        self._chars = VIEW_MAX_CHARS
+        self.whole = True
+
+    async def of(self, row: SessionRow) -> list[dict[str, Any]]:
+        """Of a row that is shown. At most 20 are read; a tool call costs its place among them."""
+        if self._bytes < LEAST_MESSAGES_ROOM or self._chars <= 0:
+            self.whole = False
+            return []
         recalled = await self._recall.newest(row.window_no, LIST_MESSAGES_MAX, max_bytes=MESSAGES_READ_BYTES)
-        messages = await asyncio.to_thread(_view_messages, recalled.entries, limit, self._secrets())
-        return _newest_within(messages, min(room, ROW_MESSAGES_MAX_BYTES))
+        page = await asyncio.to_thread(read_messages, recalled.entries, self._chars)
+        self._chars -= page.chars
+        messages = await asyncio.to_thread(list_messages, page.messages, self._limit, self._secrets)
+        kept = _newest_within(messages, min(self._bytes, ROW_MESSAGES_MAX_BYTES))
+        self._bytes -= len(_encode(kept))
+        self.whole &= len(kept) == len(messages) and not page.cut
+        return kept
 
 
 def read_wanted(asked: ListParameters, now_ms: int) -> Wanted:
@@ -245,20 +261,14 @@ def read_wanted(asked: ListParameters, now_ms: int) -> Wanted:
     )
 
 
-def _view_messages(
-    entries: Sequence[StoredEntry], limit: int, secrets: frozenset[str]
-) -> list[dict[str, Any]]:
-    return list_messages([_decode(entry.body) for entry in entries], limit, secrets)
-
-
-def _newest_within(messages: list[dict[str, Any]], max_bytes: int) -> tuple[list[dict[str, Any]], bool]:
+def _newest_within(messages: list[dict[str, Any]], max_bytes: int) -> list[dict[str, Any]]:
     kept: list[dict[str, Any]] = []
     for message in reversed(messages):
         max_bytes -= len(_encode(message)) + 1
         if max_bytes < 0:
             break
         kept.append(message)
-    return kept[::-1], len(kept) == len(messages)
+    return kept[::-1]
 
 
 def _answer(shown: list[dict[str, Any]], whole: bool) -> ToolOutcome:

@@ -12,8 +12,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from openclaw.domain.display import text_of_content
 from openclaw.domain.doortext import clean_text, cut
-from openclaw.domain.searchtext import Phrase, query_terms, searchable_text, snippet
+from openclaw.domain.sanitise import sanitise_assistant_text
+from openclaw.domain.searchtext import Phrase, query_terms, snippet
 from openclaw.engine.ports import ToolContext, ToolOutcome, ToolSpec
 from openclaw.engine.tools.sessions.parameters import Parameters, answer, read_parameters, tool_spec
 from openclaw.engine.tools.sessions.reach import Reach, Refused, Sight
@@ -23,8 +25,11 @@ from openclaw.store.store import Store
 
 DEFAULT_LIMIT = 20
 MOST_HITS = 50
-# A snippet shows the beginning of a text that is longer than this when the words stand behind it.
-_READ_CHARS = 64 * 1024
+# What is looked at for snippets: of one text, of all hits, and of a text when the others took it all.
+# Words that stand further behind are found, but the snippet shows the beginning of the text.
+READ_CHARS = 64 * 1024
+READ_ALL_CHARS = 512 * 1024
+LEAST_READ_CHARS = 2 * 1024
 _decode = msgspec.json.Decoder().decode
 
 
@@ -81,19 +86,23 @@ def show_hits(
     found: Sequence[Hit], terms: tuple[Phrase, ...], sight: Sight, secrets: frozenset[str]
 ) -> list[dict[str, Any]]:
     """Hits as the caller sees them: a snippet of at most 160 characters, secrets masked (SRCH-2)."""
-    return [
-        {
-            "sessionKey": sight.show_key(hit.session_key),
-            "sessionId": hit.session_id,
-            "messageId": hit.entry_id,
-            "timestamp": hit.created_at,
-            "role": hit.role,
-            "snippet": snippet(
-                cut(searchable_text(_decode(hit.body)), _READ_CHARS), terms, known_secrets=secrets
-            ),
-        }
-        for hit in found
-    ]
+    shown: list[dict[str, Any]] = []
+    room = READ_ALL_CHARS
+    for hit in found:
+        text = cut(text_of_content(_decode(hit.body)), min(READ_CHARS, max(room, LEAST_READ_CHARS)))
+        room -= len(text)
+        said = sanitise_assistant_text(text) if hit.role == "assistant" else text
+        shown.append(
+            {
+                "sessionKey": sight.show_key(hit.session_key),
+                "sessionId": hit.session_id,
+                "messageId": hit.entry_id,
+                "timestamp": hit.created_at,
+                "role": hit.role,
+                "snippet": snippet(said, terms, known_secrets=secrets),
+            }
+        )
+    return shown
 
 
 _SPEC = tool_spec(

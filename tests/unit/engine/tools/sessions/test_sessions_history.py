@@ -252,3 +252,21 @@ async def test_a_hit_of_a_search_is_read_with_what_stands_around_it(room: Room) 
         assert refused["status"] == "error"
         assert refused["error"].startswith("messageId: no message ")
         assert len(refused["error"]) < 400
+
+
+@pytest.mark.spec("HIST-12")
+async def test_text_that_leaves_nothing_costs_only_so_much(room: Room) -> None:
+    vanishing = "<think>" * 30_000
+    await room.say(OWN, user("old"), *(assistant(vanishing) for _ in range(20)), user("new"))
+    answer = await room.ask("sessions_history", sessionKey="current")
+    assert 2 <= len(answer["messages"]) < 10
+    assert said(answer)[-1] == "new"
+    assert answer["droppedMessages"] is answer["truncated"] is True
+    assert answer["nextOffset"] == len(answer["messages"])
+    rest: list[str] = []
+    offset = answer["nextOffset"]
+    while offset is not None:
+        page = await room.ask("sessions_history", sessionKey="current", offset=offset)
+        rest, offset = said(page) + rest, page.get("nextOffset")
+    assert rest[0] == "old"
+    assert len(rest) + len(answer["messages"]) == 22

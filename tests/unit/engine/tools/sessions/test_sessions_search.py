@@ -136,9 +136,21 @@ async def test_what_cannot_be_searched_is_a_result_that_says_why(
     assert problem in answer["error"]
 
 
-async def test_a_huge_text_that_matches_costs_a_snippet(room: Room) -> None:
-    await room.say(OWN, user("needle " + "<think>" * 150_000), user("x " * 100_000 + "needle"))
+async def test_huge_texts_that_match_cost_only_a_snippet(room: Room) -> None:
+    await room.say(OWN, user("x " * 100_000 + "needle"))
+    for _ in range(12):
+        await room.say(OWN, assistant("needle " + "<think>" * 20_000))
     answer = await room.ask("sessions_search", query="needle")
-    assert answer["count"] == 2
-    assert all(len(hit["snippet"]) <= 160 for hit in answer["hits"])
-    assert len(json.dumps(answer)) < 2000
+    assert answer["count"] == 13
+    assert [hit["snippet"] for hit in answer["hits"][:12]] == ["needle"] * 12
+    assert answer["hits"][12]["snippet"].startswith("x x x")
+    assert len(json.dumps(answer)) < 5000
+
+
+@pytest.mark.spec("SRCH-2")
+async def test_a_word_in_the_middle_of_a_long_text_is_in_its_snippet(room: Room) -> None:
+    await room.say(OWN, user("far " * 10_000 + "needle " + "far " * 10_000))
+    (hit,) = (await room.ask("sessions_search", query="needle"))["hits"]
+    assert "needle" in hit["snippet"]
+    assert hit["snippet"].startswith("…")
+    assert hit["snippet"].endswith("…")

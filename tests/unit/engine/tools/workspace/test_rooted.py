@@ -23,8 +23,6 @@ from openclaw.engine.tools.workspace.rooted import (
 )
 from openclaw.errors import Forbidden, InvalidRequest, OpenClawError, Unavailable
 
-pytestmark = pytest.mark.spec("DB-19")
-
 
 def text_of(root: Root, path: str) -> str:
     return root.read(path, 1000).data.decode()
@@ -41,6 +39,7 @@ def test_a_file_is_read_up_to_a_limit_with_its_facts(place: Path, root: Root) ->
     assert root.stat(".") is None
 
 
+@pytest.mark.spec("DB-19")
 @pytest.mark.parametrize("path", ["/etc/passwd", "//x", "~/x", "~", "../x", "a/../../x", "a/..", ".."])
 def test_paths_that_point_elsewhere_are_refused_with_the_way_out(root: Root, path: str) -> None:
     with pytest.raises(Forbidden, match="workspace"):
@@ -51,6 +50,7 @@ def test_paths_that_point_elsewhere_are_refused_with_the_way_out(root: Root, pat
         root.list(path)
 
 
+@pytest.mark.spec("DB-19")
 @pytest.mark.parametrize(
     ("path", "words"),
     [
@@ -86,6 +86,7 @@ def test_errors_name_a_path_on_one_short_line() -> None:
     assert shown("\udcff") == "\\udcff"
 
 
+@pytest.mark.spec("DB-19")
 @pytest.mark.parametrize(
     "target",
     [
@@ -114,6 +115,7 @@ def test_a_link_that_leads_out_is_refused(place: Path, root: Root, target: str) 
     assert (place.parent / "outside" / "secret.txt").read_text() == "secret"
 
 
+@pytest.mark.spec("DB-19")
 def test_a_linked_directory_that_leads_out_is_refused_on_the_way(place: Path, root: Root) -> None:
     (place / "door").symlink_to(place.parent / "outside")
     for path in ("door/secret.txt", "door/new.txt", "door/new/deep.txt"):
@@ -146,6 +148,7 @@ def test_a_link_to_nothing_inside_makes_the_file_that_it_names(place: Path, root
     assert (place / "later.txt").read_text() == "now"
 
 
+@pytest.mark.spec("DB-19")
 def test_links_in_a_circle_end(place: Path, root: Root) -> None:
     (place / "a").symlink_to("b")
     (place / "b").symlink_to("a")
@@ -272,6 +275,7 @@ def test_no_descriptor_stays_open(place: Path, root: Root) -> None:
     assert not [name for name in os.listdir(place / "a" / "b") if name.startswith(TEMP_PREFIX)]
 
 
+@pytest.mark.spec("DB-19")
 @settings(max_examples=150, deadline=None)
 @given(path=st.text(st.characters(codec=None), max_size=40) | st.text("./~a\x00\\", max_size=20))
 def test_any_path_reads_inside_or_is_refused(tmp_path_factory: pytest.TempPathFactory, path: str) -> None:

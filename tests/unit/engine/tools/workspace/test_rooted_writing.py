@@ -14,8 +14,6 @@ import pytest
 from openclaw.engine.tools.workspace.rooted import Root
 from openclaw.errors import InvalidRequest, OpenClawError, Unavailable
 
-pytestmark = pytest.mark.spec("DB-19")
-
 
 def test_writing_makes_parents_keeps_modes_and_leaves_nothing_behind(place: Path, root: Root) -> None:
     assert root.write("a/b/c.txt", b"one").created is True
@@ -76,6 +74,7 @@ def test_readers_never_see_half_a_file(place: Path) -> None:
     assert seen <= set(bodies)
 
 
+@pytest.mark.spec("DB-19")
 def test_swapping_a_directory_for_a_link_never_opens_the_outside(place: Path) -> None:
     """The classic race: between check and use, `d` becomes a link to a directory outside."""
     (place / "d").mkdir()

@@ -1,0 +1,94 @@
+"""Looking after children that are done or lost: out of the lists in time, never owed for ever.
+
+Times come from rows, so that a restart changes nothing (REST-5). A child that nobody
+can see through any more is settled with what is known, and its requester is told
+(REST-4).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+
+import msgspec
+
+from openclaw.domain.announce import OutcomeWord
+from openclaw.engine import subagents
+from openclaw.engine.ports import Clock
+from openclaw.engine.settings import EngineSettings
+from openclaw.store import inbox, runs, sessions, spawns
+from openclaw.store.database import Transaction
+from openclaw.store.spawns import Spawns
+
+log = logging.getLogger("openclaw.subagents")
+_GRACE_MS = 60_000  # a child that was begun just now may not have been woken yet
+
+
+class Children:
+    def __init__(
+        self,
+        rows: Spawns,
+        settings: Callable[[], EngineSettings],
+        clock: Clock,
+        wake: Callable[[str], None],
+    ) -> None:
+        self._rows = rows
+        self._settings = settings
+        self._clock = clock
+        self._wake = wake
+
+    async def sweep(self) -> tuple[int, int]:
+        """Archive what is due and settle what is lost; how many of each."""
+        return await self._archive(), await self._settle_lost()
+
+    async def _archive(self) -> int:
+        settings, now_ms = self._settings(), self._clock.now_ms()
+        waits = {name: agent.spawning.archive_after_minutes for name, agent in settings.agents.items()}
+        soonest = min((minutes for minutes in waits.values() if minutes > 0), default=0)
+        if soonest == 0:
+            return 0
+        archived = 0
+        for child_key in await self._rows.to_archive(now_ms - soonest * 60_000):
+            minutes = settings.agent(child_key.split(":", 2)[1]).spawning.archive_after_minutes
+            child = await self._rows.of_child(child_key)
+            due = child is not None and child.settled_at is not None and minutes > 0
+            if due and child is not None and now_ms - (child.settled_at or 0) >= minutes * 60_000:
+                await self._rows.write(partial(_archive_one, child_key=child_key, now_ms=now_ms))
+                archived += 1
+        return archived
+
+    async def _settle_lost(self) -> int:
+        now_ms, settled = self._clock.now_ms(), 0
+        for child_key in await self._rows.unfinished():
+            woken: list[str] = []
+
+            def unit(tx: Transaction, child_key: str = child_key, woken: list[str] = woken) -> None:
+                woken.clear()
+                _settle_if_lost(tx, child_key, now_ms, woken)
+
+            await self._rows.write(unit)
+            for session_key in woken:
+                log.warning("helper %s was lost; %s is told", child_key, session_key)
+                self._wake(session_key)
+            settled += bool(woken)
+        return settled
+
+
+def _archive_one(tx: Transaction, *, child_key: str, now_ms: int) -> None:
+    subagents.archive(tx, child_key, now_ms)
+
+
+def _settle_if_lost(tx: Transaction, child_key: str, now_ms: int, woken: list[str]) -> None:
+    spawn = spawns.by_child(tx, child_key)
+    if spawn is None or spawn.state != "active" or now_ms - spawn.created_at < _GRACE_MS:
+        return
+    if sessions.find(tx, child_key) is not None and (
+        runs.active_of(tx, child_key) is not None
+        or inbox.count_queued(tx, child_key)
+        or spawns.count_active(tx, child_key)
+    ):
+        return
+    lost: OutcomeWord = "unknown"
+    body = msgspec.structs.replace(spawn.body, status=spawn.body.status or lost)
+    subagents.settle(tx, msgspec.structs.replace(spawn, body=body), "", now_ms, woken)

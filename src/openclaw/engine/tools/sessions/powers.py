@@ -1,0 +1,51 @@
+"""What session tools that act may do beside their own commit: hand a message over, wait, stop, wake.
+
+The engine is built around its tools, so its powers come last: `Powers` is made empty
+and filled once everything stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from openclaw.engine.lanes import Lanes
+from openclaw.engine.settings import EngineSettings
+from openclaw.engine.turns import Turns
+from openclaw.engine.workers import Workers
+from openclaw.store.spawns import Spawns
+from openclaw.store.store import Store
+
+
+class Powers:
+    turns: Turns
+    workers: Workers
+    lanes: Lanes
+
+    def __init__(
+        self,
+        store: Store,
+        spawns: Spawns,
+        settings: Callable[[], EngineSettings],
+        check_model: Callable[[str], str],
+    ) -> None:
+        self.store = store
+        self.spawns = spawns
+        self.settings = settings
+        self.check_model = check_model
+        # Who waits for whom: a wait that would close a circle is not begun (QUE-1).
+        self.waiting: dict[str, str] = {}
+
+    def fill(self, turns: Turns, workers: Workers) -> None:
+        self.turns, self.workers, self.lanes = turns, workers, workers.lanes
+
+    def closes_circle(self, waiter: str, target: str) -> bool:
+        """Whether `target` waits for `waiter` already, through however many others."""
+        seen = set()
+        while target not in seen:
+            if target == waiter:
+                return True
+            seen.add(target)
+            if target not in self.waiting:
+                return False
+            target = self.waiting[target]
+        return False
