@@ -25,8 +25,9 @@ async def main() -> None:
             ended = await asyncio.gather(*(gw.wait(helper.run_id, 120) for helper in helpers.values()))
             for label, done in zip(helpers, ended, strict=True):
                 print(f"{label}: {done.status}: {done.text[:72]!r}")
+            labels = {helper.child_session_key: label for label, helper in helpers.items()}
             for session in await gw.sessions.list():
-                print(f"{session.key}: {session.display_name or session.kind}")
+                print(f"{session.key}: {labels.get(session.key, 'the session that spawned them')}")
 
 
 if __name__ == "__main__":

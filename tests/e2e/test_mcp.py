@@ -108,7 +108,7 @@ async def test_a_host_lists_and_reads_sessions(house: tuple[GatewayProcess, Fake
     assert (gateway.home / "server.log").read_text() == ""
 
 
-@pytest.mark.spec("A2A-1", "A2A-3", "A2A-4", "A2A-9")
+@pytest.mark.spec("A2A-1", "A2A-3", "A2A-4", "A2A-9", "SPAWN-3", "SPAWN-4")
 async def test_a_host_messages_a_session(house: tuple[GatewayProcess, FakeOpenAIServer]) -> None:
     gateway, model = house
     async with gateway.client() as client:
@@ -129,8 +129,11 @@ async def test_a_host_messages_a_session(house: tuple[GatewayProcess, FakeOpenAI
                 session, "sessions_send", sessionKey="agent:main:kitchen", message="bye", timeoutSeconds=0
             )
             assert handed_over["status"] == "accepted"
-        waited = await client.call("agent.wait", {"runId": handed_over["runId"], "timeoutMs": 60_000})
-        assert waited["status"] == "ok"
+            helper = await use(session, "sessions_spawn", task="count the spoons")
+            assert helper["childSessionKey"].startswith("agent:main:subagent:")
+        for run in (handed_over, helper):
+            waited = await client.call("agent.wait", {"runId": run["runId"], "timeoutMs": 60_000})
+            assert waited["status"] == "ok"
 
 
 @pytest.mark.spec("VIS-1", "VIS-4")
@@ -141,11 +144,10 @@ async def test_a_host_sees_what_its_session_sees(house: tuple[GatewayProcess, Fa
         async with host(gateway.home, gateway.port, "--session", "agent:main:desk") as session:
             seen = await use(session, "sessions_list")
             assert {row["key"] for row in seen["sessions"]} == {"agent:main:desk", "agent:main:kitchen"}
-        path = gateway.home / "state" / "openclaw.json"
-        config = json.loads(path.read_text())
-        config["tools"]["sessions"]["visibility"] = "self"
-        path.write_text(json.dumps(config))
-        async with host(gateway.home, gateway.port, "--session", "agent:main:desk") as session:
+            path = gateway.home / "state" / "openclaw.json"
+            config = json.loads(path.read_text())
+            config["tools"]["sessions"]["visibility"] = "self"
+            path.write_text(json.dumps(config))
             async with asyncio.timeout(WAIT_S):
                 seen_now = 2
                 while seen_now > 1:  # until the gateway has read its changed configuration

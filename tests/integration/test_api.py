@@ -185,6 +185,23 @@ async def test_a_turn_that_fails_is_raised(house: House, gw: openclaw.Gateway) -
         await gw.chat("main", "  ")
 
 
+@pytest.mark.spec("RPC-2")
+async def test_text_that_cannot_be_kept_is_refused_or_mended(house: House, gw: openclaw.Gateway) -> None:
+    house.model.script(FakeReply(texts=("fine",)))
+    await gw.chat("main", "half \ud800 a pair")
+    assert (await gw.sessions.history("main")).texts[0] == ("user", "half \ufffd a pair")
+    for refused in (
+        gw.chat("main", "a\0b"),
+        gw.chat("x" * 10_000, "hello"),
+        gw.acting_as("agent:main:\0").list(),
+        gw.sessions.history("a\0b"),
+        gw.sessions.use("sessions_list" * 100),
+    ):
+        with pytest.raises(InvalidRequest):
+            await refused
+    assert len(house.model.requests) == 1
+
+
 async def test_many_turns_at_once_each_get_their_own_reply(house: House, gw: openclaw.Gateway) -> None:
     def echo(body: dict[str, object]) -> FakeReply:
         messages = body["messages"]

@@ -174,3 +174,17 @@ async def test_a_stopping_gateway_accepts_and_the_next_one_runs_it(house: House)
             run = await gateway.services.turns.wait(run_id, 60)
             assert run is not None and run.outcome == "ok"
     assert len(house.model.requests) == 3
+
+
+@pytest.mark.spec("LOOP-4", "CMD-5")
+async def test_a_stop_while_waiting_to_try_again_ends_it(house: House) -> None:
+    busy = FakeReply(status=503, body={"error": {"message": "later"}}, headers={"Retry-After": "30"})
+    house.model.script(busy, OK)
+    async with house.gateway() as gateway, client_of(gateway) as client:
+        await client.call("chat.send", {"sessionKey": KEY, "message": "hi", "idempotencyKey": "run-1"})
+        await house.model.wait_for_requests(1)
+        final = await client.say(KEY, "/stop", "stop-1")
+        assert final["message"]["content"][0]["text"].startswith("Stopped the run")
+        assert (await client.ended("run-1"))["state"] == "aborted"
+        await asyncio.sleep(0.3)
+        assert len(house.model.requests) == 1

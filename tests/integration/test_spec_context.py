@@ -123,7 +123,7 @@ async def test_compact_stops_the_turn_in_progress_first(house: House, client: Wi
     await talk(house, client, 10)
     house.model.script(FakeReply(texts=("slow",), hang_after=0), FakeReply(texts=(SUMMARY,)), answer("after"))
     await client.call("chat.send", {"sessionKey": KEY, "message": "work", "idempotencyKey": "run-1"})
-    await house.model.wait_for_requests(11)
+    await house.model.wait_for_requests(11, 60)
     assert (await told(client, "/compact", "cmd-1")).startswith("Compacted: ")
     ended = await client.ended("run-1")
     assert (ended["state"], ended["stopReason"]) == ("aborted", "compact")

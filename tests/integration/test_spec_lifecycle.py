@@ -93,14 +93,14 @@ async def test_a_reset_stops_the_run_keeps_no_queue_and_is_announced(house: Hous
     async with house.gateway() as gateway, client_of(gateway) as client:
         gateway.notices.subscribe(hear)
         await client.call("chat.send", {"sessionKey": KEY, "message": "one", "idempotencyKey": "run-1"})
-        await house.model.wait_for_requests(1)
+        await house.model.wait_for_requests(1, 60)
         before = (await describe(client))["sessionId"]
         waiting = {"sessionKey": KEY, "message": "two", "idempotencyKey": "run-2", "queueMode": "followup"}
         await client.call("chat.send", waiting)
         assert (await client.say(KEY, "/reset start over", "run-3"))["state"] == "final"
         first = await client.ended("run-1")
         assert (first["state"], first["stopReason"]) == ("aborted", "reset")
-        await house.model.wait_for_disconnects(1)
+        await house.model.wait_for_disconnects(1, 60)
         after = (await describe(client))["sessionId"]
         waited = await gateway.services.store.input_state("run-2")
         assert waited is not None and waited.state == "cancelled"

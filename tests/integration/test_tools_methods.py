@@ -14,6 +14,7 @@ from openclaw.store.database import Transaction
 from tests.fakes.openai_server import FakeReply
 from tests.fakes.wire_client import RefusedError, WireClient
 from tests.integration.conftest import House, client_of
+from tests.integration.tools.asking import add_session
 
 Json = dict[str, Any]
 
@@ -140,6 +141,7 @@ async def test_reading_does_not_let_a_client_invoke(gateway: Gateway) -> None:
         assert refused.value.error["details"]["missingScope"] == "operator.write"
 
 
+@pytest.mark.spec("RPC-3")
 async def test_only_an_admin_invokes_as_an_owner(gateway: Gateway, client: WireClient) -> None:
     await client.call("sessions.create", {"key": "main"})
     async with client_of(gateway, scopes=("operator.write",)) as writer:
@@ -149,6 +151,23 @@ async def test_only_an_admin_invokes_as_an_owner(gateway: Gateway, client: WireC
     done = await invoke(client, "exec", "main", command="echo as-$((40 + 2))")
     assert done["ok"], done
     assert "as-42" in done["output"]["content"][0]["text"]
+
+
+@pytest.mark.spec("SPAWN-9", "SPAWN-10")
+async def test_acting_as_a_helper_gives_no_more_than_the_helper_has(
+    gateway: Gateway, client: WireClient
+) -> None:
+    leaf = "agent:main:subagent:leaf"
+    await add_session(
+        gateway, leaf, "do it", spawned_by="agent:main:main", spawn_depth=1, subagent_role="leaf"
+    )
+    shown = await client.call("tools.effective", {"sessionKey": leaf})
+    names = {tool["id"] for group in shown["groups"] for tool in group["tools"]}
+    assert "read" in names
+    assert not {"sessions_list", "sessions_spawn", "sessions_send", "subagents", "session_status"} & names
+    refused = await invoke(client, "sessions_spawn", leaf, task="more of me")
+    assert refused["ok"] is False
+    assert "there is no tool 'sessions_spawn' here" in refused["error"]["message"]
 
 
 # -- what a tool changes -----------------------------------------------------------------------
@@ -221,3 +240,25 @@ async def test_an_idempotency_key_names_the_call_within_its_session(
     assert [context.agent_id for context in tool.contexts] == ["main", "bob", "main", "main", "main"]
     assert all(context.owner for context in tool.contexts)
     assert all(context.session_id and context.workspace for context in tool.contexts)
+
+
+@pytest.mark.spec("SPAWN-3", "SPAWN-4")
+async def test_the_same_key_does_not_spawn_twice(house: House, client: WireClient) -> None:
+    house.model.decide = lambda _body: FakeReply(texts=("dug",))
+    await client.call("sessions.create", {"key": "main"})
+
+    async def spawn(key: str) -> Json:
+        args = {"task": "dig"}
+        asked = {"name": "sessions_spawn", "args": args, "sessionKey": "main", "idempotencyKey": key}
+        return told(await client.call("tools.invoke", asked))
+
+    first, again, other = await spawn("a"), await spawn("a"), await spawn("b")
+    assert first["status"] == "accepted"
+    assert (first["runId"], first["childSessionKey"]) == (again["runId"], again["childSessionKey"])
+    assert other["childSessionKey"] != first["childSessionKey"]
+    for run in (first, other):
+        waited = await client.call("agent.wait", {"runId": run["runId"], "timeoutMs": 60_000})
+        assert (waited["status"], waited["terminalReply"]["text"]) == ("ok", "dug")
+    listed = told(await invoke(client, "sessions_list", "main"))
+    children = {first["childSessionKey"], other["childSessionKey"]}
+    assert {row["key"] for row in listed["sessions"]} == {"main", *children}

@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from openclaw.domain.commands import CommandCaller
 from openclaw.domain.transcript import AssistantMessage, Provenance, TextBlock
 from openclaw.engine.drafts import draft_message, draft_note
 from openclaw.engine.turns import Incoming, Receipt
@@ -111,7 +112,8 @@ class Actors:
             deliver=place.route is not None,
             queue_mode=sent.mode,
         )
-        return Incoming(sent.run_id, place.seed, place.source, principal, body, sent.external)
+        caller = CommandCaller(authorised=principal in ("operator", "ann"))
+        return Incoming(sent.run_id, place.seed, place.source, principal, body, sent.external, caller=caller)
 
     async def _hand_in(self, sent: Sent, incoming: Incoming) -> None:
         sent.attempts += 1
@@ -211,14 +213,13 @@ class Actors:
         self._request(self._abort(key, None))
 
     async def _abort(self, session_key: str, run_id: str | None) -> None:
-        failures = self.memory.steps["store failure"]
         with suppress(OpenClawError):
             stopped = await self.process.turns.abort(session_key, run_id)
             self.memory.note(f"stopped {stopped}")
             for handle in stopped if not self.process.database.dead else ():
                 row = self._row_of(handle)
                 running = row is not None and row[0] != "cancelled" and row[2] != "ended"
-                if running and failures == self.memory.steps["store failure"]:
+                if running:
                     self.memory.broken(f"{handle} was said to be stopped and is not: {row}")
 
     def _reset(self, kind: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from openclaw.domain.commands import CommandCaller
 from openclaw.domain.transcript import ToolCallBlock
 from openclaw.engine.ports import Model
 from openclaw.engine.turns import Incoming
@@ -39,7 +40,8 @@ def play(memory: Memory, scene: Scene, model: Model | None = None) -> None:
 
 def message(run_id: str, text: str = "hello", mode: str | None = None, **options: Any) -> Incoming:
     body = UserInput(text, 0, queue_mode=mode)
-    return Incoming(run_id, PLACE.seed, PLACE.source, "operator", body, **options)
+    caller = CommandCaller(authorised=True)
+    return Incoming(run_id, PLACE.seed, PLACE.source, "operator", body, caller=caller, **options)
 
 
 async def until(condition: Callable[[], object]) -> None:

@@ -66,7 +66,8 @@ class Connection:
         self._answers: dict[str, asyncio.Queue[Json | None]] = {}
         self._listeners: list[Listener] = []
         self._ended: list[Callable[[], None]] = []
-        self._challenged = asyncio.Event()
+        self._heard = asyncio.Event()  # the first word, or that there will be none
+        self._challenged = False
         self._reader = asyncio.get_running_loop().create_task(self._read())
 
     @classmethod
@@ -144,6 +145,7 @@ class Connection:
         except (ConnectionClosed, NotAFrame):
             pass
         finally:
+            self._heard.set()
             for answers in self._answers.values():
                 answers.put_nowait(None)
             for ended in tuple(self._ended):
@@ -158,17 +160,16 @@ class Connection:
             return
         name, payload = str(frame.get("event")), frame.get("payload")
         if name == "connect.challenge":
-            self._challenged.set()
+            self._challenged = True
+            self._heard.set()
         for listener in tuple(self._listeners):
             listener(name, payload if isinstance(payload, dict) else {})
 
     # -- handshake -----------------------------------------------------------------------------
 
     async def _shake_hands(self, address: Address, scopes: Sequence[str]) -> None:
-        first_word = asyncio.ensure_future(self._challenged.wait())
-        await asyncio.wait({first_word, self._reader}, return_when=asyncio.FIRST_COMPLETED)
-        if not first_word.done():
-            first_word.cancel()
+        await self._heard.wait()
+        if not self._challenged:
             raise Unavailable(f"what answers at {address.url} is not an openclaw gateway")
         secrets = {"token": address.token, "password": address.password}
         auth = {name: secret for name, secret in secrets.items() if secret}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -17,7 +17,7 @@ import msgspec
 from openclaw.app.discovery import choose_model as choose_default
 from openclaw.app.discovery import providers_in_reach
 from openclaw.config import views
-from openclaw.config.agent_view import SubagentSettings
+from openclaw.config.agent_view import ResolvedAgent, SubagentSettings
 from openclaw.config.schema import Config
 from openclaw.domain.budget import BudgetLimits
 from openclaw.domain.compaction import CompactionSettings
@@ -134,13 +134,42 @@ class SettingsSource:
         else:
             ref = views.resolve_alias(self._config, primary)
         default = resolve_target(ref, providers)
+        tools_of = self._tools_of(agent, default)
+        summariser = agent.compaction.model
+        return AgentSettings(
+            agent_id=agent_id,
+            name=agent.name or agent_id,
+            workspace=str(agent.workspace),
+            timeout_s=float(agent.timeout_seconds),
+            tools=tools_of(_NOBODY),
+            tools_of=tools_of,
+            spawning=_spawn_rules(agent.subagents),
+            default_model=default,
+            choose_models=_choose_models(default, agent.model.fallbacks, providers),
+            zone=self._zone,
+            thinking_default=agent.thinking_default,
+            budget=BudgetLimits(
+                agent.budget.per_session_usd, agent.budget.per_day_usd, agent.budget.per_tree_usd
+            ),
+            context_tokens=agent.context_tokens,
+            pruning=msgspec.convert(agent.context_pruning, PruningSettings, from_attributes=True),
+            compaction=msgspec.convert(agent.compaction, CompactionSettings, from_attributes=True),
+            compaction_model=resolve_target(summariser, providers) if summariser else None,
+            flush=msgspec.convert(agent.compaction.memory_flush, FlushSettings, from_attributes=True),
+            workspace_access="rw" if agent.sandbox.mode == "off" else agent.sandbox.workspace_access,
+            sandboxed=agent.sandbox.mode == "all",
+        )
+
+    def _tools_of(
+        self, agent: ResolvedAgent, default: ModelTarget
+    ) -> Callable[[SessionEntry], tuple[str, ...]]:
+        """The tools of a session of this agent; one that was spawned has less (SPAWN-9)."""
         stages = ToolStages(
             global_rules=views.tool_rules(self._config),
-            agent=views.agent_tool_rules(self._config, agent_id),
+            agent=views.agent_tool_rules(self._config, agent.agent_id),
             provider=default.provider,
             model=default.model,
         )
-
         tools = effective_tools(self._tools, stages).tools
 
         def tools_of(entry: SessionEntry) -> tuple[str, ...]:
@@ -154,44 +183,28 @@ class SettingsSource:
             )
             return effective_tools(self._tools, msgspec.structs.replace(stages, subagent=facts)).tools
 
-        fallbacks = tuple(resolve_target(ref, providers) for ref in agent.model.fallbacks)
+        return tools_of
 
-        def choose_models(entry: SessionEntry, asked: str | None) -> tuple[ModelTarget, ...]:
-            first = default
-            if asked is not None:
-                first = resolve_target(asked, providers)
-            elif entry.model_override and entry.provider_override:
-                with contextlib.suppress(InvalidRequest):  # it may name a model that is no longer configured
-                    first = resolve_target(f"{entry.provider_override}/{entry.model_override}", providers)
-            return (first, *(target for target in (*fallbacks, default) if target != first))[
-                : 1 + len(fallbacks)
-            ]
 
-        return AgentSettings(
-            agent_id=agent_id,
-            name=agent.name or agent_id,
-            workspace=str(agent.workspace),
-            timeout_s=float(agent.timeout_seconds),
-            tools=tools,
-            tools_of=tools_of,
-            spawning=_spawn_rules(agent.subagents),
-            default_model=default,
-            choose_models=choose_models,
-            zone=self._zone,
-            thinking_default=agent.thinking_default,
-            budget=BudgetLimits(
-                agent.budget.per_session_usd, agent.budget.per_day_usd, agent.budget.per_tree_usd
-            ),
-            context_tokens=agent.context_tokens,
-            pruning=msgspec.convert(agent.context_pruning, PruningSettings, from_attributes=True),
-            compaction=msgspec.convert(agent.compaction, CompactionSettings, from_attributes=True),
-            compaction_model=resolve_target(agent.compaction.model, providers)
-            if agent.compaction.model
-            else None,
-            flush=msgspec.convert(agent.compaction.memory_flush, FlushSettings, from_attributes=True),
-            workspace_access="rw" if agent.sandbox.mode == "off" else agent.sandbox.workspace_access,
-            sandboxed=agent.sandbox.mode == "all",
-        )
+_NOBODY = SessionEntry(session_id="", updated_at=0)
+
+
+def _choose_models(
+    default: ModelTarget, fallback_refs: Sequence[str], providers: dict[str, ProviderInfo]
+) -> Callable[[SessionEntry, str | None], tuple[ModelTarget, ...]]:
+    fallbacks = tuple(resolve_target(ref, providers) for ref in fallback_refs)
+
+    def choose_models(entry: SessionEntry, asked: str | None) -> tuple[ModelTarget, ...]:
+        first = default
+        if asked is not None:
+            first = resolve_target(asked, providers)
+        elif entry.model_override and entry.provider_override:
+            with contextlib.suppress(InvalidRequest):  # it may name a model that is no longer configured
+                first = resolve_target(f"{entry.provider_override}/{entry.model_override}", providers)
+        others = (target for target in (*fallbacks, default) if target != first)
+        return (first, *others)[: 1 + len(fallbacks)]
+
+    return choose_models
 
 
 def _spawn_rules(rules: SubagentSettings) -> SpawnRules:

@@ -16,7 +16,7 @@ from openclaw.cli.place import Flags, find_place
 from openclaw.cli.render import note, print_json, say
 from openclaw.cli.text import one_line, printable
 from openclaw.errors import InvalidRequest
-from openclaw.protocol.scopes import WRITE
+from openclaw.protocol.scopes import ADMIN, WRITE
 
 Json = dict[str, Any]
 
@@ -82,7 +82,7 @@ def agent(
         "timeout": timeout_s or None,
     }
     params = {name: value for name, value in asked.items() if value is not None}
-    with GatewayClient(find_place(flags, os.environ), [WRITE]) as client:
+    with GatewayClient(find_place(flags, os.environ), [ADMIN, WRITE]) as client:
         finished = _Turn(client, params, quiet=as_json).run(timeout_s + GRACE_S if timeout_s else None)
     if as_json:
         print_json(finished)
@@ -156,7 +156,11 @@ def _print_reply(finished: Json) -> None:
     for text in texts:
         say(printable(text))
     if finished.get("status") == "ok":
-        if not texts:
+        if not texts and finished.get("summary") == "yielded":
+            note(
+                "The turn waits for its helpers; their results come into the session and are answered there."
+            )
+        elif not texts:
             note("The turn ended without a reply.")
         return
     word = "ran out of time" if finished.get("status") == "timeout" else "failed"

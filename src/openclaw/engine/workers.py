@@ -102,7 +102,9 @@ class Workers:
             task.cancel()
         # A task that is cancelled before its first step would settle nothing: it finds the reason by itself.
         await asyncio.wait({task})
-        return run.run.run_id
+        # An end that could not be written is no stop: the run goes on when its session is next woken.
+        row = await self._services.store.run(run.run.run_id)
+        return run.run.run_id if row is None or row.state == "ended" else None
 
     async def abandon(self, run: Run) -> None:
         """Take a run away from a task that does not stop; whatever the task still writes is refused."""

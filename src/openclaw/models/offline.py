@@ -28,17 +28,16 @@ from openclaw.domain.transcript import (
 )
 from openclaw.engine.ports import ModelDone, ModelEvent, ModelPrice, ModelRequest, TextDelta
 from openclaw.models.accounting import estimate_tokens, make_usage
+from openclaw.models.offline_tasks import HELP_LINES, answer_as_helper, follow_up, read_order
 
 API = "offline"
 
 WHO_I_AM = "I am the built-in offline model: a few fixed rules, not an AI."
-HOW_TO_CONNECT = (
-    "To talk to a real model, add models.providers and agents.defaults.model.primary "
-    "to ~/.openclaw/openclaw.json."
-)
+HOW_TO_CONNECT = "To talk to a real model, run `openclaw onboard`."
 HELP = f"""{WHO_I_AM} I understand these messages:
 - "list sessions": I call the tool sessions_list and tell you what it found
 - "status": I call the tool session_status and show you its card
+{HELP_LINES}
 - "help": this text
 Anything else I repeat to you. {HOW_TO_CONNECT}"""
 
@@ -70,6 +69,7 @@ _WITH_FOLLOWING_SPACE = re.compile(r"\S+\s*|\s+")
 class _Answer(Struct, frozen=True):
     text: str
     tool: str = ""
+    arguments: dict[str, Any] = {}
 
 
 class OfflineModel:
@@ -85,7 +85,7 @@ class OfflineModel:
         if answer.tool:
             # Unique within a conversation, and the same when the same request is asked again.
             call_id = f"offline_{request.now_ms}_{len(request.messages)}"
-            content += (ToolCallBlock(call_id, answer.tool, {}),)
+            content += (ToolCallBlock(call_id, answer.tool, answer.arguments),)
             stop_reason = "toolUse"
         usage = make_usage(
             ModelPrice(),
@@ -108,19 +108,34 @@ def decide_answer(request: ModelRequest) -> _Answer:
     """What to say to the end of the conversation, and which tool to call, if any."""
     results = _trailing_results(request.messages)
     if results:
+        order = follow_up(results[-1].tool_name, text_of(results[-1]))
+        if order is not None and _offers(request, order.tool):
+            return _Answer(f"I am calling the tool {order.tool}.", order.tool, order.arguments)
         return _Answer("\n".join(_summarise(result) for result in results))
     last = request.messages[-1] if request.messages else None
     if not isinstance(last, UserMessage):
         return _Answer(HELP)
     said = text_of(last)
+    helping = answer_as_helper(said)
+    if helping is not None:
+        return _Answer(helping)
+    order = read_order(said)
+    if order is not None:
+        if not _offers(request, order.tool):
+            return _Answer(f"I would call the tool {order.tool}, but this session does not offer it to me.")
+        return _Answer(f"I am calling the tool {order.tool}.", order.tool, order.arguments)
     rule = match_rule(said)
     if rule is None:
         return _Answer(_echo(said))
     if not rule.tool:
         return _Answer(rule.reply)
-    if all(spec.name != rule.tool for spec in request.tools):
+    if not _offers(request, rule.tool):
         return _Answer(f"I would call the tool {rule.tool}, but this session does not offer it to me.")
     return _Answer(f"I am calling the tool {rule.tool}.", rule.tool)
+
+
+def _offers(request: ModelRequest, tool: str) -> bool:
+    return any(spec.name == tool for spec in request.tools)
 
 
 def match_rule(said: str) -> Rule | None:
@@ -197,12 +212,21 @@ SUMMARIES: Mapping[str, Callable[[str], str | None]] = {
 def _summarise(result: ToolResultMessage) -> str:
     text = text_of(result)
     if result.is_error:
-        return f"The tool {result.tool_name} failed: {_shorten(text, _QUOTED_CHARS) or 'it said nothing.'}"
+        why = _shorten(_error_of(text), _QUOTED_CHARS) or "it said nothing."
+        return f"The tool {result.tool_name} failed: {why}"
     summarise = SUMMARIES.get(result.tool_name)
     summary = summarise(text) if summarise else None
     if summary is not None:
         return summary
     return f"The tool {result.tool_name} answered: {_shorten(text, _QUOTED_CHARS) or '(nothing)'}"
+
+
+def _error_of(text: str) -> str:
+    """The words of a refusal; the text itself when it is no object that has any."""
+    try:
+        return str(msgspec.json.decode(text, type=dict[str, Any])["error"])
+    except (msgspec.MsgspecError, KeyError, UnicodeError):
+        return text
 
 
 def _trailing_results(messages: tuple[Message, ...]) -> list[ToolResultMessage]:

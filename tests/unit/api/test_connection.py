@@ -4,47 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from websockets.asyncio.server import ServerConnection, serve
+from websockets.asyncio.server import ServerConnection
 
 from openclaw.api.connection import Address, Connection
 from openclaw.api.events import MAX_WAITING, Events
 from openclaw.api.failures import GatewayGone
 from openclaw.errors import Forbidden, InvalidRequest, OpenClawError, Overloaded, Unavailable
-
-Json = dict[str, Any]
-Peer = Callable[[ServerConnection], Awaitable[None]]
-CHALLENGE = json.dumps({"type": "event", "event": "connect.challenge", "payload": {"nonce": "n"}})
-
-
-@asynccontextmanager
-async def peer(behaviour: Peer) -> AsyncIterator[Address]:
-    async with serve(behaviour, "127.0.0.1", 0) as server:
-        port = next(iter(server.sockets)).getsockname()[1]
-        yield Address(f"ws://127.0.0.1:{port}", token="tok")
-
-
-async def let_in(socket: ServerConnection) -> Json:
-    """The handshake of a gateway; returns the introduction."""
-    await socket.send(CHALLENGE)
-    request: Json = json.loads(await socket.recv())
-    assert request["method"] == "connect"
-    await answer(socket, request, {"type": "hello-ok"})
-    introduction: Json = request["params"]
-    return introduction
-
-
-async def answer(socket: ServerConnection, request: Json, payload: object) -> None:
-    frame = {"type": "res", "id": request["id"], "ok": True, "payload": payload}
-    await socket.send(json.dumps(frame))
-
-
-async def refuse(socket: ServerConnection, request: Json, error: object) -> None:
-    await socket.send(json.dumps({"type": "res", "id": request["id"], "ok": False, "error": error}))
+from tests.unit.api.peers import CHALLENGE, Json, answer, let_in, peer, refuse
 
 
 @pytest.mark.spec("RPC-1")
@@ -170,6 +139,33 @@ async def test_something_else_is_not_taken_for_a_gateway(opening: str) -> None:
     async with peer(behaviour) as address:
         with pytest.raises(Unavailable, match="is not an openclaw gateway"):
             await Connection.open(address, ())
+
+
+async def test_a_silent_peer_is_left_after_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("openclaw.api.connection.CONNECT_TIMEOUT_S", 0.5)
+    before = asyncio.all_tasks()
+
+    async def behaviour(socket: ServerConnection) -> None:
+        await socket.wait_closed()
+
+    async with peer(behaviour) as address:
+        with pytest.raises(Unavailable, match="did not answer in time"):
+            await Connection.open(address, ())
+    assert asyncio.all_tasks() == before
+
+
+async def test_a_wrong_credential_is_told_and_leaves_nothing_open() -> None:
+    async def behaviour(socket: ServerConnection) -> None:
+        await socket.send(CHALLENGE)
+        error = {"code": "INVALID_REQUEST", "message": "unauthorized: gateway token mismatch"}
+        await refuse(socket, json.loads(await socket.recv()), error)
+        await socket.wait_closed()
+
+    before = asyncio.all_tasks()
+    async with peer(behaviour) as address:
+        with pytest.raises(InvalidRequest, match="token mismatch"):
+            await Connection.open(address, ())
+    assert asyncio.all_tasks() == before
 
 
 async def test_a_plain_server_is_not_taken_for_a_gateway() -> None:

@@ -11,7 +11,7 @@ import pytest
 from openclaw.cli import agent as agent_module
 from openclaw.cli.client import Deadline, GatewayClient
 from openclaw.errors import InvalidRequest
-from openclaw.protocol.scopes import WRITE
+from openclaw.protocol.scopes import ADMIN, WRITE
 from tests.unit.cli.conftest import Command
 from tests.unit.cli.fake_gateway import FakeGateway, HangUp, Json, Twice, running
 
@@ -40,7 +40,7 @@ def test_the_reply_is_all_that_stdout_holds(gateway: FakeGateway, command: Comma
     (asked,) = gateway.called("agent")
     assert set(asked) == {"message", "idempotencyKey", "timeout"}
     assert (asked["message"], asked["timeout"]) == ("hello", 600)
-    assert gateway.connects[0].scopes == (WRITE,)
+    assert gateway.connects[0].scopes == (ADMIN, WRITE)
 
 
 @pytest.mark.spec("CLI-6")

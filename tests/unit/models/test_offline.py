@@ -45,9 +45,7 @@ async def test_it_says_what_it_is_quotes_the_user_and_names_the_way_out() -> Non
     assert "“What is the weather like?”" in heard.text
     assert WHO_I_AM in heard.text
     assert HOW_TO_CONNECT in heard.text
-    assert "models.providers" in heard.text
-    assert "agents.defaults.model.primary" in heard.text
-    assert "~/.openclaw/openclaw.json" in heard.text
+    assert "openclaw onboard" in heard.text
     assert heard.message.stop_reason == "stop"
 
 

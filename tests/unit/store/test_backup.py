@@ -16,12 +16,12 @@ from openclaw.errors import InvalidRequest, StoreCorrupt, StoreLocked, StoreTooN
 from openclaw.store.backup import (
     DATABASE_NAME,
     MANIFEST_NAME,
-    Manifest,
     create_backup,
     read_manifest,
     restore_backup,
     verify_backup,
 )
+from openclaw.store.manifest import Manifest
 from openclaw.store.sqlite import SqliteDatabase
 from openclaw.store.store import Store
 from tests.conformance.making import NOON, note, select, turn

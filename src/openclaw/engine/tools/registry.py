@@ -24,6 +24,7 @@ log = logging.getLogger("openclaw.tools")
 INVALID_JSON = "__invalid_json"  # how an adapter marks arguments that it could not read
 _OFF_LOOP_CHARS = 65_536
 _SHOWN_NAME_CHARS = 80
+_KEPT_SETS = 100  # agents and kinds of sub-agents that ask for their tools again and again
 
 
 class ToolRegistry:
@@ -32,6 +33,7 @@ class ToolRegistry:
     def __init__(self, tools: Iterable[Tool], secrets: Callable[[], frozenset[str]] = frozenset) -> None:
         self._tools = {tool.spec.name: tool for tool in tools}
         self._secrets = secrets
+        self._told: dict[tuple[str, ...], tuple[ToolSpec, ...]] = {}
 
     def names(self) -> tuple[str, ...]:
         return tuple(sorted(self._tools))
@@ -48,7 +50,14 @@ class ToolRegistry:
 
     def specs(self, allowed: Sequence[str]) -> tuple[ToolSpec, ...]:
         """What a model is told, sorted by name so that the prompt prefix stays the same."""
-        return tuple(self._tools[name].spec for name in sorted(allowed) if name in self._tools)
+        key = tuple(allowed)
+        told = self._told.get(key)
+        if told is None:
+            if len(self._told) >= _KEPT_SETS:
+                self._told.clear()
+            told = tuple(self._tools[name].spec for name in sorted(key) if name in self._tools)
+            self._told[key] = told
+        return told
 
     async def call(
         self, name: str, arguments: dict[str, Any], context: ToolContext, allowed: Sequence[str]

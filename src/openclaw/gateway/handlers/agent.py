@@ -94,7 +94,10 @@ async def _answer_when_done(services: GatewayServices, caller: Caller, run_id: s
     if run.outcome == "ok":
         caller.answer_later(
             results.AgentFinished(
-                run_id=run_id, status="ok", summary="completed", result=await _result(services, run, text)
+                run_id=run_id,
+                status="ok",
+                summary="yielded" if run.stop_reason == "yielded" else "completed",
+                result=await _result(services, run, text),
             )
         )
         return
@@ -161,5 +164,6 @@ async def wait_for_run(
         started_at=run.started_at,
         ended_at=run.ended_at,
         stop_reason=run.stop_reason,
+        yielded=True if run.stop_reason == "yielded" else None,
         terminal_reply=results.TerminalReply(disposition="visible" if text else "silent", text=text),
     )

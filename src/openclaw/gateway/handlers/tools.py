@@ -50,10 +50,12 @@ async def effective(
     """Also for a session that does not exist yet: its first turn would have these tools (TOOL-4)."""
     seed = resolve_seed(services, asked.session_key, asked.agent_id)
     agent = services.settings().agent(seed.agent_id)
+    row = await services.store.session(seed.session_key)
+    allowed = agent.tools if row is None else agent.tools_for(row.entry)
     return results.ToolsEffective(
         agent_id=seed.agent_id,
         session_key=seed.session_key,
-        groups=_grouped(_registry(services).specs(agent.tools), _how_to_call),
+        groups=_grouped(_registry(services).specs(allowed), _how_to_call),
     )
 
 
@@ -65,7 +67,8 @@ async def invoke(
     if asked.name in TURN_ONLY:
         raise InvalidRequest(f"{asked.name} ends a turn; call it from inside one")
     context = _context(services, caller, asked, session, agent)
-    outcome = await _registry(services).call(asked.name, asked.args, context, agent.tools)
+    allowed = agent.tools_for(session.entry)
+    outcome = await _registry(services).call(asked.name, asked.args, context, allowed)
     if outcome.effect is not None:
         outcome = await _keep(services, outcome.effect, outcome.after)
     return _answer(asked.name, outcome)

@@ -24,8 +24,8 @@ from openclaw.engine.commands.ports import (
     Handled,
     ReadOutcome,
 )
-from openclaw.engine.events import CommandAnswered
 from openclaw.engine.contexts import ContextCache
+from openclaw.engine.events import CommandAnswered
 from openclaw.engine.ports import ModelTarget, ToolSpec
 from openclaw.engine.settings import AgentSettings, EngineSettings
 from openclaw.errors import InvalidRequest

@@ -18,11 +18,13 @@ from openclaw.domain.transcript import TextBlock
 from openclaw.engine.events import EngineEvent
 from openclaw.engine.ports import ToolContext, ToolOutcome
 from openclaw.engine.tools.registry import ToolRegistry
+from openclaw.engine.tools.sessions.powers import Powers
 from openclaw.engine.tools.sessions.reach import Reach
 from openclaw.engine.tools.sessions.rows import RowView
 from openclaw.store.database import Database
 from openclaw.store.recall import Recall
 from openclaw.store.records import EntryDraft, SessionRow, SessionSeed
+from openclaw.store.spawns import Spawns
 from openclaw.store.store import Store
 
 NOW = 1_794_744_000_000  # 2026-11-15 12:00 UTC
@@ -47,7 +49,8 @@ class Room:
         )
         self.reach = Reach(self.recall, lambda: self.source.current().keys, self.source.visibility)
         self.view = RowView(self.source.current, self.ground.transcript_path)
-        self.registry = ToolRegistry(session_tools(database, self.ground), self.secrets)
+        acting = Powers(self.store, Spawns(database), self.source.current, self.source.check_model)
+        self.registry = ToolRegistry(session_tools(database, self.ground, acting), self.secrets)
 
     def secrets(self) -> frozenset[str]:
         return secrets(self.loaded.config, self.loaded.referenced_secrets)
