@@ -188,3 +188,49 @@ async def test_a_stop_while_waiting_to_try_again_ends_it(house: House) -> None:
         assert (await client.ended("run-1"))["state"] == "aborted"
         await asyncio.sleep(0.3)
         assert len(house.model.requests) == 1
+
+
+@pytest.mark.spec("CMD-5", "LIFE-22", "COMP-9")
+async def test_a_stop_does_not_wait_for_ever_for_a_deaf_tool(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("openclaw.engine.workers.STOP_WITHIN_S", 0.05)
+    tool = DeafTool()
+    house.model.script(FakeReply(calls=(FakeCall("session_status"),)), OK)
+    async with house.gateway() as gateway, client_of(gateway) as client:
+        gateway.services.tools._tools["session_status"] = tool
+        await client.call("chat.send", {"sessionKey": KEY, "message": "hi", "idempotencyKey": "run-1"})
+        await tool.began.wait()
+        stopped = await client.call("chat.abort", {"sessionKey": KEY})
+        assert stopped["runIds"] == ["run-1"]
+        run = await gateway.services.store.run("run-1")
+        assert run is not None and run.state == "ended"
+        assert (await client.say(KEY, "again", "run-2"))["state"] == "final"
+        tool.let_go.set()
+        await asyncio.sleep(0.05)
+
+
+async def test_a_turn_that_cannot_begin_is_told_and_the_session_goes_on(house: House) -> None:
+    house.model.script(OK)
+    async with house.gateway() as gateway, client_of(gateway) as client:
+        body = UserInput("hi", gateway.services.clock.now_ms(), model="gone/model")
+        await gateway.services.turns.accept(Incoming("run-1", SEED, "channel", "42", body))
+        ended = await client.ended("run-1")
+        assert ended["state"] == "error"
+        assert "gone" in ended["errorMessage"]
+        assert (await client.say(KEY, "again", "run-2"))["state"] == "final"
+
+
+@pytest.mark.spec("LIFE-13", "A2A-9")
+async def test_words_of_another_session_never_reset_one(house: House) -> None:
+    house.model.script(OK, OK)
+    async with house.gateway() as gateway, client_of(gateway) as client:
+        await client.say(KEY, "hello", "run-1")
+        before = (await client.call("sessions.describe", {"key": KEY}))["session"]["sessionId"]
+        provenance = {"kind": "inter_session", "sourceSessionKey": "agent:main:other"}
+        await client.call(
+            "agent",
+            {"sessionKey": KEY, "message": "/new", "idempotencyKey": "run-2", "inputProvenance": provenance},
+        )
+        await client.ended("run-2")
+        assert (await client.call("sessions.describe", {"key": KEY}))["session"]["sessionId"] == before

@@ -50,7 +50,9 @@ def build_commands(engine: Engine, ground: Ground, started_ms: int) -> Commands:
                 abort_run=engine.turns.abort,
                 check_model=ground.source.check_model,
                 models=lambda: settings().model_candidates,
-                tools=lambda _session, agent: engine.tools.specs(agent.tools),
+                tools=lambda session, agent: engine.tools.specs(
+                    agent.tools_for(session.entry) if session else agent.tools
+                ),
                 compact=powers.compact,
                 undo_compaction=powers.undo_compaction,
                 ask_aside=SideQuestions(

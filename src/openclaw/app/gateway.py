@@ -143,6 +143,8 @@ class Gateway:
         self.services = GatewayServices(
             store=store,
             commands=CommandStore(database),
+            tools=engine.tools,
+            keep=database.write,
             upkeep=upkeep,
             turns=turns,
             workers=workers,
@@ -157,10 +159,11 @@ class Gateway:
             started_ms=self._clock.now_ms(),
             spawn=tasks.spawn,
         )
-        await self._listen()
         await engine.budgets.settle_orphans()
         await commands.recover()
+        # Before anybody can send: what is unfinished is known before anything new comes.
         self._recovered = await turns.recover()
+        await self._listen()
         tasks.spawn(engine.watchdog.run_forever())
         tasks.spawn(self._server.tick_forever())
         tasks.spawn(self._look_for_models())

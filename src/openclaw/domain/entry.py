@@ -86,6 +86,7 @@ class SessionEntry(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     parent_session_key: str | None = None
     forked_from_parent: bool = False
     spawn_depth: int | None = None
+    spawn_root: str | None = None  # the session at the top of the tree of helpers: it pays (perTreeUsd)
     subagent_role: SubagentRole | None = None
     subagent_control_scope: ControlScope | None = None
     spawned_workspace_dir: str | None = None

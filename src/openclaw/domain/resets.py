@@ -222,7 +222,7 @@ ACTIVATION_FIELDS = _names("group_activation group_activation_needs_system_intro
 # A reply that has not left yet belongs to the route, not to the window that wrote it (REST-7).
 ROUTE_FIELDS = _names("origin delivery_context pending_final_delivery")
 LINEAGE_FIELDS = _names(
-    "spawned_by parent_session_key forked_from_parent spawn_depth "
+    "spawned_by parent_session_key forked_from_parent spawn_depth spawn_root "
     "subagent_role subagent_control_scope spawned_workspace_dir"
 )
 # Without these the first heartbeat after a reset would repeat the last one.

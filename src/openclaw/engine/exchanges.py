@@ -6,6 +6,7 @@ from importlib.resources import files
 
 from openclaw.domain.exchange import Exchange, NextReply, next_step
 from openclaw.domain.keys import strip_agent
+from openclaw.domain.silence import visible_reply
 from openclaw.domain.transcript import Provenance
 from openclaw.engine.errands import SYSTEM, seed_of
 from openclaw.engine.started import StartedRun
@@ -46,7 +47,7 @@ def at_end_of_exchange(
     body = start.inputs[0].body
     assert body.exchange is not None
     session_key = start.run.session_key
-    step = next_step(body.exchange, session_key, reply, ok=end.outcome == "ok")
+    step = next_step(body.exchange, session_key, visible_reply(reply), ok=end.outcome == "ok")
     if step is None:
         return
     exchange = step.exchange

@@ -30,7 +30,8 @@ class Account(Struct, frozen=True):
 
 def account_of(session: SessionRow, agent: AgentSettings, run_id: str, prefix: str) -> Account:
     """The account of a session's calls. Without a limit on the tree nobody pays for looking it up."""
-    tree_key = session.session_key if agent.budget.per_tree_usd is not None else None
+    root = session.entry.spawn_root or session.session_key
+    tree_key = root if agent.budget.per_tree_usd is not None else None
     payer = Payer(session.session_key, session.agent_id, run_id)
     return Account(payer, agent.budget, session.entry.session_started_at or 0, tree_key, prefix)
 

@@ -13,10 +13,12 @@ from openclaw.domain.entry import DeliveryContext
 from openclaw.domain.lifecycle import ExpiryReason, reset_notice, reset_notice_is_due, resolve_reset
 from openclaw.domain.policy import decide_send, send_facts
 from openclaw.domain.silence import visible_reply
-from openclaw.domain.transcript import AssistantMessage, encode, text_of
+from openclaw.domain.transcript import AssistantMessage, StopReason, TextBlock, encode, text_of
+from openclaw.engine.ports import ModelTarget
 from openclaw.engine.settings import EngineSettings
 from openclaw.engine.started import StartedRun
 from openclaw.store.records import DeliveryDraft, RunOutcome, SessionRow
+from openclaw.store.runs import RunEnd
 
 DELIVERY_TTL_MS = 15 * 60 * 1000
 _AUTOMATIC: dict[str, ExpiryReason] = {"daily": "daily", "idle": "idle"}
@@ -27,6 +29,17 @@ class Reply(Struct, frozen=True):
 
     text: str
     deliveries: tuple[DeliveryDraft, ...] = ()
+
+
+def partial_message(said: str, target: ModelTarget, end: RunEnd, now_ms: int) -> AssistantMessage | None:
+    """What had been said when a run was stopped, kept as such (LOOP-4)."""
+    if not said and end.outcome == "aborted":
+        return None
+    reason: StopReason = "aborted" if end.outcome == "aborted" else "error"
+    content = (TextBlock(said),) if said else ()
+    return AssistantMessage(
+        content, now_ms, target.api, target.provider, target.model, None, reason, end.error
+    )
 
 
 def reply_of(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -18,10 +19,9 @@ from msgspec import Struct
 from openclaw.domain.transcript import (
     AssistantMessage,
     Message,
-    StopReason,
-    TextBlock,
     ToolCallBlock,
     ToolResultMessage,
+    text_of,
 )
 from openclaw.engine import events
 from openclaw.engine.aftermath import Aftermath
@@ -35,7 +35,7 @@ from openclaw.engine.loop import LoopEnd, run_loop
 from openclaw.engine.ports import Clock, ModelDone, ModelTarget, ToolContext
 from openclaw.engine.prompt import Prompts, prompt_report
 from openclaw.engine.purse import Purse, account_of
-from openclaw.engine.replies import Reply, reply_of, reply_route
+from openclaw.engine.replies import Reply, partial_message, reply_of, reply_route
 from openclaw.engine.room import Room
 from openclaw.engine.runcontext import RunView
 from openclaw.engine.settings import AgentSettings, EngineSettings
@@ -168,6 +168,8 @@ class Run:
             await self._purse.settle()
         except RunLost:
             log.warning("run %s was taken over or reset; its last step was not kept", self.run.run_id)
+            with suppress(OpenClawError):  # what was set aside for it counts, whoever ended it
+                await self._purse.settle()
         except OpenClawError as error:
             log.error("run %s could not be settled: %s", self.run.run_id, error)
             if not self.told:
@@ -259,7 +261,8 @@ class Run:
     async def _settle(self, loop_end: LoopEnd | None, end: RunEnd) -> None:
         self.settling = True  # from here on it is too late to abort
         now_ms = self.services.clock.now_ms()
-        message = loop_end.message if loop_end else self._partial_message(end, now_ms)
+        said, target = self._answering.partial, self._answering.target
+        message = loop_end.message if loop_end else partial_message(said, target, end, now_ms)
         drafts = await self._last_drafts(message, now_ms)
         session = self.session
         if reply_route(self.start) is not None:
@@ -267,7 +270,7 @@ class Run:
         reply = reply_of(message, self.start, session, self.settings, end.outcome, now_ms)
         finished: Finished = await self.services.store.finish(
             self.run, drafts, end, self._purse.take_usage(), reply.deliveries, now_ms=now_ms,
-            also=self._aftermath.unit(end, reply.text, now_ms),
+            also=self._aftermath.unit(end, text_of(message) if message else "", now_ms),
         )  # fmt: skip
         self.session = finished.session
         self.more_waiting = finished.more_waiting
@@ -285,17 +288,6 @@ class Run:
             drafts = [*(self._draft(result) for result in results), *drafts]
         return (*self._boundary_drafts(), *drafts)
 
-    def _partial_message(self, end: RunEnd, now_ms: int) -> AssistantMessage | None:
-        """What had been said when the run was stopped, kept as such (LOOP-4)."""
-        partial, target = self._answering.partial, self._answering.target
-        if not partial and end.outcome == "aborted":
-            return None
-        content = (TextBlock(partial),) if partial else ()
-        reason: StopReason = "aborted" if end.outcome == "aborted" else "error"
-        return AssistantMessage(
-            content, now_ms, target.api, target.provider, target.model, None, reason, end.error
-        )
-
     # -- after the turn ------------------------------------------------------------------------
 
     async def _look_after(self, end: RunEnd) -> None:
@@ -303,6 +295,8 @@ class Run:
         self.settling = False
         try:
             if self._purpose == "flush":
+                if end.outcome != "ok":
+                    log.warning("the memory flush of %s failed: %s", self.run.session_key, end.error)
                 await self._room.note_flush(self.session)
             if end.outcome == "ok":
                 target = self._answering.target

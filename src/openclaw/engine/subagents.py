@@ -23,6 +23,7 @@ from openclaw.domain.announce import (
     status_only,
 )
 from openclaw.domain.entry import SessionEntry
+from openclaw.domain.silence import visible_reply
 from openclaw.domain.transcript import Provenance, encode
 from openclaw.engine.errands import SYSTEM, seed_of
 from openclaw.engine.started import StartedRun
@@ -56,7 +57,7 @@ def at_end_of_child(
     if inbox.count_queued(tx, child_key) or spawns.count_active(tx, child_key):
         return  # it goes on: with what waits, or with what its own children will send (ANN-10)
     status = outcome_word(end.outcome)
-    body = msgspec.structs.replace(spawn.body, status=status, error=end.error, result=reply)
+    body = msgspec.structs.replace(spawn.body, status=status, error=end.error, result=visible_reply(reply))
     if status == "success":
         spawns.note(tx, child_key, body)
         inbox.enqueue(tx, _announce_input(start.session, spawn, body, now_ms), now_ms)
@@ -100,7 +101,7 @@ def _completion(tx: Transaction, spawn: SpawnRow, announcement: str, now_ms: int
     said = read_announcement("" if is_silent_announcement(announcement) else announcement)
     status = body.status or "unknown"
     # A run that failed never hands captured text on as if it were a success (ANN-4).
-    result = (said.result or body.result) if status == "success" else ""
+    result = (said.result or read_announcement(body.result).result) if status == "success" else ""
     tokens_in, tokens_out, cost_usd = spawns.usage_of(tx, spawn.child_key)
     row = sessions.find(tx, spawn.child_key)
     stats = ChildStats(

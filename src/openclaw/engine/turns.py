@@ -175,9 +175,10 @@ class Turns:
                 reason=rotation.reason if rotation else "first",
             )
             tell_later(self._emit, events.WindowsChanged(session, notices))
-        for run_id in taken.admission.dropped:
-            cancelled = events.InputCancelled(run_id, session.session_key, session.agent_id, "dropped")
-            tell_later(self._emit, cancelled)
+        told = [(run_id, "dropped") for run_id in taken.admission.dropped]
+        told += [(run_id, "reset") for run_id in taken.admission.cancelled]
+        for run_id, why in told:
+            tell_later(self._emit, events.InputCancelled(run_id, session.session_key, session.agent_id, why))
         tell_later(self._emit, event)
 
     # -- stop ----------------------------------------------------------------------------------
@@ -212,19 +213,26 @@ class Turns:
         The answer comes from the row, so a wait survives reconnects and restarts of clients.
         """
         settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        handles = [run_id]
         self._waiters.setdefault(run_id, set()).add(settled)
         try:
+            known = await self._store.input_state(run_id)
+            if known is not None and known.consumed_by not in (None, "", run_id):
+                # A run that goes on after a crash does not know any more what it had taken in.
+                handles.append(str(known.consumed_by))
+                self._waiters.setdefault(handles[1], set()).add(settled)
             ended = await self._ended(run_id)
             if ended is None and timeout_s > 0:
                 await asyncio.wait({settled}, timeout=timeout_s)
                 ended = await self._ended(run_id)
             return ended
         finally:
-            waiting = self._waiters.get(run_id)
-            if waiting is not None:
-                waiting.discard(settled)
-                if not waiting:
-                    del self._waiters[run_id]
+            for handle in handles:
+                waiting = self._waiters.get(handle)
+                if waiting is not None:
+                    waiting.discard(settled)
+                    if not waiting:
+                        del self._waiters[handle]
 
     async def _ended(self, run_id: str) -> RunRow | None:
         known = await self._store.input_state(run_id)
@@ -266,7 +274,8 @@ def _read_trigger(settings: EngineSettings, incoming: Incoming) -> NewInput:
     """`/new` and `/reset` rotate the session; the rest of the text is the first message (LIFE-13)."""
     body, reset, edit = incoming.body, None, None
     said = _first_text(body.content)
-    if incoming.caller is not None and said:
+    spoken = body.provenance is None or body.provenance.kind == "external_user"
+    if incoming.caller is not None and said and spoken:
         default = settings.agent(incoming.seed.agent_id).default_model
         command = parse_reset(
             said,

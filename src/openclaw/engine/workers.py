@@ -24,11 +24,12 @@ from openclaw.engine.settings import EngineSettings
 from openclaw.engine.started import StartedRun
 from openclaw.engine.toolwork import interrupted, result_of
 from openclaw.errors import OpenClawError
-from openclaw.store.records import QueuedInput, RunRow, SessionRow
+from openclaw.store.records import QueuedInput, RunOutcome, RunRow, SessionRow
 from openclaw.store.runs import Claimed, RunEnd, RunLost, RunPlan
 
 log = logging.getLogger("openclaw.workers")
 MAX_RESUMES = 3
+STOP_WITHIN_S = 15.0  # how long a run may take to stop when it is told to (LIFE-22, COMP-9)
 
 
 class Workers:
@@ -101,7 +102,11 @@ class Workers:
         if run.begun:
             task.cancel()
         # A task that is cancelled before its first step would settle nothing: it finds the reason by itself.
-        await asyncio.wait({task})
+        _, still_running = await asyncio.wait({task}, timeout=STOP_WITHIN_S)
+        if still_running:
+            log.error("run %s did not stop within %.0f s; it is abandoned", run.run.run_id, STOP_WITHIN_S)
+            await self.abandon(run)
+            return run.run.run_id
         # An end that could not be written is no stop: the run goes on when its session is next woken.
         row = await self._services.store.run(run.run.run_id)
         return run.run.run_id if row is None or row.state == "ended" else None
@@ -221,7 +226,11 @@ class Workers:
 
     async def _execute(self, start: StartedRun) -> bool:
         """Run to the end; whether more may wait."""
-        active = Run(self._services, self._settings(), start, self.wake)
+        try:
+            active = Run(self._services, self._settings(), start, self.wake)
+        except OpenClawError as error:
+            await self._give_up(start.run, start.session, error.message, "error")
+            return True
         task = self._spawn(active.execute())
         session_key = start.run.session_key
         self._active[session_key] = (active, task)
@@ -269,7 +278,9 @@ class Workers:
             opened = await store.window_reason(run.window_no)
         await self._execute(StartedRun(ours, session, (first,) if first else (), (), opened))
 
-    async def _give_up(self, run: RunRow, session: SessionRow, why: str) -> None:
+    async def _give_up(
+        self, run: RunRow, session: SessionRow, why: str, outcome: RunOutcome = "interrupted"
+    ) -> None:
         """Settle a run that cannot go on, in the rows and for whoever waits (REST-3)."""
         now_ms = self._services.clock.now_ms()
         session = await self._services.store.session(run.session_key) or session
@@ -278,13 +289,11 @@ class Workers:
         results = [result_of(one.call, one.outcome, now_ms) for one in left_open]
         drafts = tuple(draft_message(result, run.run_id) for result in results)
         finished = await self._services.store.finish(
-            run, drafts, RunEnd("interrupted", "error", why), now_ms=now_ms
+            run, drafts, RunEnd(outcome, "error", why), now_ms=now_ms
         )
         scope = RunScope(run.run_id, run.session_key, run.agent_id, session.entry.session_id)
         self._services.emit(
-            events.RunEnded(
-                scope, finished.session, "interrupted", "error", why, "", None, run.started_at, now_ms
-            )
+            events.RunEnded(scope, finished.session, outcome, "error", why, "", None, run.started_at, now_ms)
         )
 
 

@@ -7,7 +7,7 @@ with a store, an engine and a caller of its own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -26,14 +26,16 @@ from openclaw.domain.keys import (
 )
 from openclaw.domain.lifecycle import TurnSource, session_type
 from openclaw.domain.origin import InboundContext
-from openclaw.engine.ports import Clock, Ids
+from openclaw.engine.ports import Clock, Ids, ToolOutcome
 from openclaw.engine.settings import EngineSettings
+from openclaw.engine.tools.registry import ToolRegistry
 from openclaw.engine.turns import Turns
 from openclaw.engine.workers import Workers
 from openclaw.errors import InvalidRequest
 from openclaw.gateway.client import Client
 from openclaw.gateway.hub import Hub
 from openclaw.store.commands import CommandStore
+from openclaw.store.database import Transaction
 from openclaw.store.inbox import Inbound
 from openclaw.store.records import SessionRow, SessionSeed
 from openclaw.store.store import Store
@@ -58,6 +60,9 @@ class GatewayServices(Struct, frozen=True):
 
     store: Store
     commands: CommandStore
+    tools: ToolRegistry
+    # Carries out what a tool does to the store, outside a run.
+    keep: Callable[[Callable[[Transaction], ToolOutcome]], Awaitable[ToolOutcome]]
     upkeep: Upkeep
     turns: Turns
     workers: Workers

@@ -93,6 +93,7 @@ class Admission(Struct, frozen=True):
     created: bool = False
     rotation: Rotation | None = None
     dropped: tuple[str, ...] = ()
+    cancelled: tuple[str, ...] = ()  # what waited in a session that this input reset
     fork: Forked | StartEmpty | None = None
 
 
@@ -128,12 +129,13 @@ def accept(
     row = sessions.find(tx, new.seed.session_key)
     _check_send(new, row)
     rotation, created = None, row is None
+    cancelled: tuple[str, ...] = ()
     if row is None:
         row = sessions.create(tx, new.seed, session_id, now_ms)
     else:
         reason = _rotation_due(tx, row, new, resets, now_ms)
         if new.reset is not None:
-            cancel(tx, row.session_key)
+            cancelled = cancel(tx, row.session_key)
         if reason is not None:
             row, rotation = sessions.rotate(tx, row, session_id, reason, now_ms)
     fork = None if new.fork_from is None else forking.fork_thread(tx, new.fork_from, row, now_ms)
@@ -151,7 +153,7 @@ def accept(
     row = _describe(tx, row, new.inbound, now_ms) or transcript.touch(tx, row, human, now_ms)
     failpoints.reach("accept.done")
     handles = tuple(item.run_id for item in dropped)
-    return Admission(row, new.run_id, admission, created, rotation, handles, fork)
+    return Admission(row, new.run_id, admission, created, rotation, handles, cancelled, fork)
 
 
 def enqueue(tx: Transaction, new: NewInput, now_ms: int) -> None:

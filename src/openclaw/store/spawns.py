@@ -77,9 +77,9 @@ class TooMany(Struct, frozen=True):
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(SpawnBody).decode
 _CHILD_FIELDS = (
-    "spawned_by", "parent_session_key", "spawn_depth", "subagent_role", "subagent_control_scope",
-    "provider_override", "model_override", "model_override_source", "thinking_level", "label",
-    "spawned_workspace_dir",
+    "spawned_by", "parent_session_key", "spawn_depth", "spawn_root", "subagent_role",
+    "subagent_control_scope", "provider_override", "model_override", "model_override_source",
+    "thinking_level", "display_name", "spawned_workspace_dir",
 )  # fmt: skip
 
 

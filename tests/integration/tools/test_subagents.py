@@ -129,7 +129,7 @@ async def test_a_silent_helper_wakes_only_a_parent_that_waits(
         after,
         FakeReply(texts=("I heard.",)),
     )
-    play.announcement = FakeReply(texts=(" ANNOUNCE_SKIP ",))
+    play.announcement = FakeReply(texts=(" ANNOUNCE_SKIP " if waits else "NO_REPLY",))
     await client.call("chat.send", {"sessionKey": KEY, "message": "go", "idempotencyKey": "run-1"})
 
     async def settled() -> bool:
@@ -351,3 +351,26 @@ async def test_a_finished_helper_leaves_the_lists_in_time_and_a_lost_one_is_told
         await gateway.services.turns.abort(child, reason="test")
         await until(settled)
         await until(lambda: _true(any("Status: killed" in last_said(body) for body in play.parents)))
+
+
+async def test_what_helpers_spend_is_charged_to_the_tree(house: House) -> None:
+    house.config["agents"]["defaults"]["budget"] = {"perTreeUsd": 2.4}
+    house.config["tools"] = {"allow": ["sessions_spawn", "sessions_yield"]}
+    house.config["models"]["providers"]["fake"]["models"][0] |= {
+        "cost": {"input": 1000, "output": 2000}, "maxTokens": 200,
+    }  # fmt: skip
+    dear = {"prompt_tokens": 1000, "completion_tokens": 500, "total_tokens": 1500}  # two dollars
+    async with house.gateway() as gateway, client_of(gateway) as client:
+        play = Play(
+            house,
+            FakeReply(calls=(call("sessions_spawn", task="spend"),), usage=dear),
+            FakeReply(texts=("started",), usage=dear),
+        )
+        refused = await client.say(KEY, "go", "run-1")
+        assert "Spending limit reached for this session and its helpers" in refused["errorMessage"]
+
+        async def settled() -> bool:
+            return await Spawns(gateway.services.store._database).count_active(KEY) == 0
+
+        await until(settled)
+        assert play.children == []  # the parent has spent two dollars, and the next call may cost half a one

@@ -50,6 +50,7 @@ FULL: dict[str, Any] = {
     "spawned_by": "agent:main:main",
     "parent_session_key": "agent:main:main",
     "forked_from_parent": True,
+    "spawn_root": "agent:main:main",
     "spawn_depth": 1,
     "subagent_role": "leaf",
     "subagent_control_scope": "none",
@@ -119,7 +120,8 @@ def names(text: str) -> set[str]:
 # LIFE-21 and AUTO-3, written out once more and independently of the code.
 ALWAYS = names(
     "created_at archived_at pinned_at usage_family_key label display_name chat_type channel "
-    "spawned_by parent_session_key forked_from_parent spawn_depth subagent_role subagent_control_scope "
+    "spawned_by parent_session_key forked_from_parent spawn_depth spawn_root subagent_role "
+    "subagent_control_scope "
     "spawned_workspace_dir"
 )
 EXPIRY = ALWAYS | names(

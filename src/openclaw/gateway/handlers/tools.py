@@ -17,7 +17,6 @@ from openclaw.domain.toolpolicy import PROFILES, TOOL_GROUPS, covers
 from openclaw.domain.transcript import TextBlock
 from openclaw.engine.ports import ToolContext, ToolOutcome, ToolSpec
 from openclaw.engine.settings import AgentSettings
-from openclaw.engine.tools.registry import ToolRegistry
 from openclaw.errors import InvalidRequest
 from openclaw.gateway.services import Caller, GatewayServices, Json, find_session, resolve_seed
 from openclaw.protocol import params_tools as params
@@ -34,7 +33,7 @@ async def catalog(
     services: GatewayServices, _caller: Caller, asked: params.ToolsCatalogParams
 ) -> results.ToolsCatalog:
     agent = _agent(services, asked.agent_id)
-    tools = _registry(services)
+    tools = services.tools
     return results.ToolsCatalog(
         agent_id=agent.agent_id,
         profiles=[{"id": profile, "label": profile.title()} for profile in (*PROFILES, "full")],
@@ -55,7 +54,7 @@ async def effective(
     return results.ToolsEffective(
         agent_id=seed.agent_id,
         session_key=seed.session_key,
-        groups=_grouped(_registry(services).specs(allowed), _how_to_call),
+        groups=_grouped(services.tools.specs(allowed), _how_to_call),
     )
 
 
@@ -68,7 +67,7 @@ async def invoke(
         raise InvalidRequest(f"{asked.name} ends a turn; call it from inside one")
     context = _context(services, caller, asked, session, agent)
     allowed = agent.tools_for(session.entry)
-    outcome = await _registry(services).call(asked.name, asked.args, context, allowed)
+    outcome = await services.tools.call(asked.name, asked.args, context, allowed)
     if outcome.effect is not None:
         outcome = await _keep(services, outcome.effect, outcome.after)
     return _answer(asked.name, outcome)
@@ -113,18 +112,13 @@ def _context(
     )
 
 
-def _registry(services: GatewayServices) -> ToolRegistry:
-    """The tools that runs use: there is one table of them, and the workers have it."""
-    return services.workers._services.tools
-
-
 async def _keep(
     services: GatewayServices,
     effect: Callable[[Transaction], ToolOutcome],
     after: Callable[[], None] | None,
 ) -> ToolOutcome:
     """Carry out what a tool does to the store; outside a run there is no step that it could be part of."""
-    outcome = await services.store._database.write(effect)
+    outcome = await services.keep(effect)
     if after is not None and not outcome.is_error:
         after()
     return outcome

@@ -171,6 +171,7 @@ class SessionsSpawnTool:
         """What a child's session begins with: its lineage, and the model it was given (SPAWN-13)."""
         entry = SessionEntry(
             session_id="", updated_at=now_ms, spawned_by=own.session_key, spawn_depth=may.depth,
+            spawn_root=own.entry.spawn_root or own.session_key,
             subagent_role=may.role, subagent_control_scope=may.control_scope, display_name=asked.label,
             thinking_level=asked.thinking or target.spawning.thinking,
         )  # fmt: skip
