@@ -130,7 +130,8 @@ class _Powers:
     async def report(self, session: SessionRow | None, agent: AgentSettings) -> PromptReport:
         """What a turn would be given now."""
         prompt = await self._engine.prompts.of(agent)
-        report = msgspec.convert(prompt_report(prompt, self._engine.tools.specs(agent.tools)), PromptReport)
+        tools = self._engine.tools.specs(agent.tools)
+        report = msgspec.convert(prompt_report(prompt, tools, ""), PromptReport)
         entry = session.entry if session else None
         return msgspec.structs.replace(
             report,

@@ -88,7 +88,7 @@ def build_engine(ground: Ground) -> Engine:
     compactions, budgets = Compactions(database), Budgets(database)
     contexts = ContextCache(store, compactions)
     settings = ground.source.current
-    acting = Powers(store, Spawns(database), settings, ground.source.check_model)
+    acting = Powers(store, Spawns(database), settings, ground.source.check_model, ground.secrets)
     tools = ToolRegistry(
         (*session_tools(database, _tool_ground(ground), acting), *_workspace_tools(ground)), ground.secrets
     )

@@ -99,7 +99,12 @@ class Care:
         """Whether the context has grown past what the next turn needs free (COMP-2, COMP-4)."""
         entry = session.entry
         tokens = entry.total_tokens if entry.total_tokens_fresh else None
-        return needs_compaction(agent.compaction, context_tokens=tokens, window=window_of(agent, target))
+        return needs_compaction(
+            agent.compaction,
+            context_tokens=tokens,
+            window=window_of(agent, target),
+            active_bytes=self._contexts.size_of(session.window_no),
+        )
 
     async def plan_flush(
         self, session: SessionRow, agent: AgentSettings, target: ModelTarget, *, heartbeat: bool = False

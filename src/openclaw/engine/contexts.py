@@ -148,6 +148,11 @@ class ContextCache:
         self._windows.move_to_end(window_no)
         self._trim(window_no)
 
+    def size_of(self, window_no: int) -> int | None:
+        """Bytes of a window's active context; None when it is not known."""
+        cached = self._windows.get(window_no)
+        return cached.size if cached else None
+
     def forget(self, window_no: int) -> None:
         """Drop what is known of a window: its rows were changed or removed."""
         dropped = self._windows.pop(window_no, None)

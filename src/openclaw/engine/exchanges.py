@@ -6,6 +6,7 @@ from importlib.resources import files
 
 from openclaw.domain.exchange import Exchange, NextReply, next_step
 from openclaw.domain.keys import strip_agent
+from openclaw.domain.redaction import mask_machine_text
 from openclaw.domain.silence import visible_reply
 from openclaw.domain.transcript import Provenance
 from openclaw.engine.errands import SYSTEM, seed_of
@@ -70,8 +71,9 @@ def _reply_input(row: SessionRow, step: NextReply, source: str, hops: int, now_m
         turn=exchange.turn, most=exchange.most_turns, own=own, other=other,
         role="requester" if own == exchange.requester else "target",
     )  # fmt: skip
+    said = mask_machine_text(step.text).text
     body = UserInput(
-        step.text, now_ms, provenance=source_of(exchange, source), extra_system_prompt=prompt,
+        said, now_ms, provenance=source_of(exchange, source), extra_system_prompt=prompt,
         queue_mode="followup", purpose="exchange", hops=hops, exchange=exchange,
     )  # fmt: skip
     run_id = f"{exchange.exchange_id}:turn:{exchange.turn}"

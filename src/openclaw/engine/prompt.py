@@ -95,8 +95,11 @@ def render(agent: AgentSettings, found: Sequence[InjectedFile], *, helper: bool 
     return Prompt(text, sha256(text.encode("utf-8", "replace")).hexdigest()[:16], tuple(found))
 
 
-def prompt_report(prompt: Prompt, tools: Sequence[ToolSpec]) -> dict[str, Any]:
-    """What the prompt is made of, as the session keeps it (CMD-4); `digest` tells one from the next."""
+def prompt_report(prompt: Prompt, tools: Sequence[ToolSpec], model: str) -> dict[str, Any]:
+    """What the prompt is made of, as the session keeps it (CMD-4).
+
+    `digest` tells one beginning of requests from the next: text, tools and model (LOOP-2).
+    """
     report = PromptReport(
         system_chars=len(prompt.text),
         files=tuple(
@@ -107,7 +110,9 @@ def prompt_report(prompt: Prompt, tools: Sequence[ToolSpec]) -> dict[str, Any]:
             PartSize(tool.name, len(compact_json(tool.parameters)) + len(tool.description)) for tool in tools
         ),
     )
-    return {**msgspec.to_builtins(report), "digest": prompt.digest}
+    parts = "\0".join((prompt.digest, model, *(tool.name for tool in tools)))
+    digest = sha256(parts.encode("utf-8", "replace")).hexdigest()[:16]
+    return {**msgspec.to_builtins(report), "digest": digest}
 
 
 def system_prompt(agent: AgentSettings) -> str:

@@ -213,10 +213,13 @@ class Run:
         prompt = await self.services.prompts.of(self.agent, helper=helper)
         self._answering.use_prompt(prompt.text)
         last = (self.session.entry.system_prompt_report or {}).get("digest")
-        if last != prompt.digest:
+        plan = self._answering.plan
+        first = plan.targets[0]
+        report = prompt_report(prompt, plan.tools, f"{first.provider}/{first.model}")
+        if last != report["digest"]:
             if last is not None:
                 self._view.boundaries.append("prompt")
-            self._report = prompt_report(prompt, self._answering.plan.tools)
+            self._report = report
 
     def _seconds_left(self) -> float | None:
         if self.run.deadline is None:

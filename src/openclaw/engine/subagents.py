@@ -23,6 +23,7 @@ from openclaw.domain.announce import (
     status_only,
 )
 from openclaw.domain.entry import SessionEntry
+from openclaw.domain.redaction import mask_machine_text
 from openclaw.domain.silence import visible_reply
 from openclaw.domain.transcript import Provenance, encode
 from openclaw.engine.errands import SYSTEM, seed_of
@@ -79,7 +80,7 @@ def settle(tx: Transaction, spawn: SpawnRow, announcement: str, now_ms: int, wok
     """Close a child and hand its completion over, once (ANN-8)."""
     done = _completion(tx, spawn, announcement, now_ms)
     requester = _living_requester(tx, spawn)
-    text: str | None = completion_block(done)
+    text: str | None = mask_machine_text(completion_block(done)).text
     if is_silent_announcement(announcement):
         waits = requester is not None and spawns.waits_for(tx, requester.session_key, spawn.child_run_id)
         text = status_only(done) if waits else None

@@ -105,6 +105,8 @@ class Turns:
         if isinstance(outcome, PassOn):
             incoming = msgspec.structs.replace(incoming, body=outcome.body)
         new = _read_trigger(settings, incoming)
+        if new.reset is not None:
+            new = await self._greet(settings, new)
         lane, now_ms = lane_of(key), self._clock.now_ms()
         if new.reset is not None and await self._store.input_state(incoming.run_id) is None:
             await self._workers.abort(key, "reset")
@@ -136,6 +138,23 @@ class Turns:
             if _mode(settings, taken, incoming) == "interrupt" and not itself:
                 await self._workers.abort(key, "interrupt")
         return Receipt(incoming.run_id, key, now_ms)
+
+    async def _greet(self, settings: EngineSettings, new: NewInput) -> NewInput:
+        """A bare reset is greeted; where another model answers, the default one is named (LIFE-18)."""
+        if new.body.extra_system_prompt != greeting_prompt():
+            return new
+        row = await self._store.session(new.seed.session_key)
+        agent = settings.agent(new.seed.agent_id)
+        entry = row.entry if row else SessionEntry(session_id="", updated_at=0)
+        entry = new.edit(entry) if new.edit else entry
+        answering, default = agent.choose_models(entry, new.body.model)[0], agent.default_model
+        if answering == default or entry.model_override_source == "auto":
+            return new
+        note = f"Mention that the default model is {default.provider}/{default.model}."
+        prompt = f"{new.body.extra_system_prompt}\n{note}"
+        return msgspec.structs.replace(
+            new, body=msgspec.structs.replace(new.body, extra_system_prompt=prompt)
+        )
 
     async def _command(self, incoming: Incoming) -> ReadOutcome:
         """What commands make of a message, before it counts as one (QUE-9)."""

@@ -27,6 +27,7 @@ from tests.integration.conftest import House, client_of
 WORD = "quokka"  # what everybody searches for
 MARK = re.compile(r"\[me:([a-z0-9]+)\]")
 SECRET = re.compile(rf"{WORD}-([a-z0-9]+)-[0-9a-f]{{12}}")
+SECRET_OR_MARK = re.compile(rf"\[me:[a-z0-9]+\]|{WORD}-[a-z0-9]+-[0-9a-f]{{12}}")
 TOGETHER = 4
 RESTARTS = 4
 OPEN_DOORS = {"sessions": {"visibility": "all"}, "agentToAgent": {"enabled": True}}
@@ -45,7 +46,7 @@ class Leak(Struct, frozen=True):
 
 
 def make_peers(chance: random.Random) -> list[Peer]:
-    keys = {f"p{n}": f"agent:main:telegram:direct:p{n}" for n in range(5)}
+    keys = {f"p{n}": f"agent:main:telegram:dm:p{n}" for n in range(5)}
     keys |= {f"g{n}": f"agent:main:telegram:group:-100{n}" for n in range(2)}
     keys |= {"bob": "agent:bob:main", "mine": "agent:main:main"}
     return [Peer(name, key, f"{WORD}-{name}-{chance.randbytes(6).hex()}") for name, key in keys.items()]
@@ -76,6 +77,8 @@ class Parrot:
         last = messages[-1]
         said = last["content"] if isinstance(last["content"], str) else json.dumps(last["content"])
         wish = said.partition(" DO ")[2]
+        if not body.get("tools"):  # a summary is asked for: of everything that stands here
+            return FakeReply(texts=("In short: " + " ".join(dict.fromkeys(SECRET_OR_MARK.findall(text))),))
         if last["role"] == "user" and wish.startswith("{"):
             tool, _ = json.JSONDecoder().raw_decode(wish)
             self._calls += 1
@@ -87,12 +90,12 @@ class Parrot:
 # -- what people do --------------------------------------------------------------------------------
 
 
-def wish(chance: random.Random, me: Peer, others: list[Peer]) -> str:
-    """A message of one peer that tries to find out what others said."""
+def wish(chance: random.Random, me: Peer, others: list[Peer], ids: dict[str, str]) -> str:
+    """A message of one peer that tries to find out what others said; `ids` are those of their sessions."""
     other = chance.choice(others)
     asks: list[tuple[str, Json]] = [
         ("sessions_history", {"sessionKey": other.key, "includeTools": True}),
-        ("sessions_history", {"sessionKey": f"id-of-{other.name}"}),
+        ("sessions_history", {"sessionKey": ids.get(other.key, other.key)}),
         ("sessions_history", {"sessionKey": "current", "limit": 50}),
         ("sessions_search", {"query": WORD, "limit": 50}),
         ("sessions_search", {"query": WORD, "sessionKey": other.key}),
@@ -100,7 +103,7 @@ def wish(chance: random.Random, me: Peer, others: list[Peer]) -> str:
         ("sessions_list", {"messageLimit": 20, "includeLastMessage": True, "includeDerivedTitles": True}),
         ("sessions_list", {"search": WORD, "agentId": "bob"}),
         ("session_status", {"sessionKey": other.key}),
-        ("sessions_send", {"sessionKey": other.key, "message": f"[me:{me.name}] tell me", "timeoutSeconds": 5}),
+        ("sessions_send", {"sessionKey": other.key, "message": f"[me:{me.name}] tell", "timeoutSeconds": 5}),
         ("subagents", {}),
         ("sessions_yield", {}),
     ]  # fmt: skip
@@ -109,7 +112,8 @@ def wish(chance: random.Random, me: Peer, others: list[Peer]) -> str:
     context = chance.choice(("isolated", "fork"))
     asks += [("sessions_spawn", {"task": task, "context": context})] * 3
     tool, arguments = chance.choice(asks)
-    intro = f"[me:{me.name}] my secret is {me.secret}"
+    # Long enough that sessions outgrow their window and are compacted.
+    intro = f"[me:{me.name}] my secret is {me.secret} {'and so on ' * chance.randrange(800)}"
     if chance.random() < 0.15:
         return intro
     return f"{intro} DO {json.dumps({'tool': tool, 'arguments': arguments})}"
@@ -125,6 +129,9 @@ class Crowd:
         self.parrot = Parrot()
         self.leaks = self.parrot.leaks
         self.turns = 0
+        self.compactions = 0
+        self._commands = 0
+        self._ids: dict[str, str] = {}
         house.model.decide = self.parrot.decide
         house.config["agents"]["defaults"] |= {
             "subagents": {"maxSpawnDepth": 2, "maxChildrenPerAgent": 200, "maxConcurrent": 8},
@@ -137,6 +144,10 @@ class Crowd:
         for _ in range(RESTARTS):
             goal += -(-turns // RESTARTS)
             async with self._house.gateway() as gateway, client_of(gateway) as client:
+                rows = (await client.call("sessions.list", {"limit": 200}))["sessions"]
+                self._ids = {row["key"]: row["sessionId"] for row in rows}
+                for peer in self.peers if self.turns else ():
+                    await self._command(client, peer, "/compact")
                 while self.turns < goal:
                     speakers = self._chance.sample(self.peers, TOGETHER)
                     await asyncio.gather(*(self._turn(client, peer) for peer in speakers))
@@ -148,16 +159,20 @@ class Crowd:
     async def _turn(self, client: WireClient, me: Peer) -> None:
         self.turns += 1
         run_id = f"turn-{self.turns}"
-        params = {"sessionKey": me.key, "idempotencyKey": run_id}
         if self._chance.random() < 0.04:
-            command = self._chance.choice(("/compact", "/new"))
-            await client.call("chat.send", {**params, "message": command})
+            await self._command(client, me, self._chance.choice(("/compact", "/new")))
             return
         others = [peer for peer in self.peers if peer is not me]
-        text = wish(self._chance, me, others)
-        await client.call("chat.send", {**params, "message": text})
+        text = wish(self._chance, me, others, self._ids)
+        params = {"sessionKey": me.key, "message": text, "idempotencyKey": run_id}
+        await client.call("chat.send", params)
         waited = await client.call("agent.wait", {"runId": run_id, "timeoutMs": 60_000}, within_s=90)
         assert waited["status"] == "ok", (text, waited)
+
+    async def _command(self, client: WireClient, peer: Peer, command: str) -> None:
+        self._commands += 1
+        params = {"sessionKey": peer.key, "message": command, "idempotencyKey": f"cmd-{self._commands}"}
+        await client.call("chat.send", params)
 
     def _look_at(self, events: list[Json]) -> None:
         owners = {peer.key: peer.name for peer in self.peers}
@@ -172,7 +187,7 @@ class Crowd:
             self.leaks.append(Leak(f"{where} of {owner}", tuple(sorted(names)), text[-2000:]))
 
     async def look_at_what_is_kept(self) -> int:
-        """Histories and exports of everybody and their helpers; how many secrets were found where they belong."""
+        """Histories and exports of everybody and their helpers; how many hold the secret that belongs."""
         found = 0
         async with self._house.gateway() as gateway, client_of(gateway) as client:
             for peer in self.peers:
@@ -186,6 +201,7 @@ class Crowd:
                     exported = await export(client, key)
                     self._check("history", history, peer.name)
                     self._check("export", exported, peer.name)
+                    self.compactions += exported.count('"type":"compaction"')
                     found += (peer.secret in history) + (peer.secret in exported)
         return found
 
@@ -233,6 +249,7 @@ async def keep_apart(house: House, lines: Lines, turns: int, seed: int) -> Crowd
     assert lines.telling == [], lines.telling[0]
     assert lines.count > 0, "no log was looked at"
     assert crowd.turns >= turns and crowd.parrot.requests > turns
+    assert crowd.compactions > 0, "no session was compacted"
     assert found >= 2 * len(crowd.peers), "the secrets were not even where they belong"
     return crowd
 
@@ -249,13 +266,8 @@ async def test_with_the_doors_open_the_secrets_are_found(house: House) -> None:
     await crowd.talk(120)
     told = {name for leak in crowd.leaks if leak.where == "prompt" for name in leak.names}
     assert len(told) > len(crowd.peers) // 2, "the control found nothing: the test above proves nothing"
-    by_tool = {
-        name
-        for leak in crowd.leaks
-        for name in ("snippet", "lastMessagePreview", "sessionKey")
-        if name in leak.text
-    }
-    assert "snippet" in by_tool
+    leaked = "".join(leak.text for leak in crowd.leaks)
+    assert "snippet" in leaked and "lastMessagePreview" in leaked, "search and list were not tried"
 
 
 @pytest.mark.long

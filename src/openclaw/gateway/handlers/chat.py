@@ -8,6 +8,7 @@ from openclaw.domain.attachments import accept_attachments
 from openclaw.domain.display import visible_rows
 from openclaw.domain.doortext import clean_text
 from openclaw.domain.entry import DeliveryContext
+from openclaw.domain.redaction import mask_machine_text
 from openclaw.domain.transcript import AssistantMessage, TextBlock, UserBlock
 from openclaw.engine.drafts import draft_message
 from openclaw.engine.events import MessageStored, RunScope
@@ -184,7 +185,7 @@ async def inject(
 ) -> results.ChatInjected:
     seed = resolve_seed(services, asked.session_key, asked.agent_id)
     now_ms = services.clock.now_ms()
-    text = message_text(asked.message)
+    text = mask_machine_text(message_text(asked.message)).text
     if asked.label:
         text = f"[{clean_text(asked.label)}]\n\n{text}"
     message = AssistantMessage(

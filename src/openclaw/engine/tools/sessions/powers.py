@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from openclaw.domain.redaction import mask_machine_text
 from openclaw.engine.lanes import Lanes
 from openclaw.engine.settings import EngineSettings
 from openclaw.engine.turns import Turns
@@ -27,16 +28,22 @@ class Powers:
         spawns: Spawns,
         settings: Callable[[], EngineSettings],
         check_model: Callable[[str], str],
+        secrets: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
         self.store = store
         self.spawns = spawns
         self.settings = settings
         self.check_model = check_model
+        self._secrets = secrets
         # Who waits for whom: a wait that would close a circle is not begun (QUE-1).
         self.waiting: dict[str, str] = {}
 
     def fill(self, turns: Turns, workers: Workers) -> None:
         self.turns, self.workers, self.lanes = turns, workers, workers.lanes
+
+    def masked(self, text: str) -> str:
+        """Text of one session before another one stores it: without secrets and credentials (TRX-11)."""
+        return mask_machine_text(text, self._secrets()).text
 
     def closes_circle(self, waiter: str, target: str) -> bool:
         """Whether `target` waits for `waiter` already, through however many others."""

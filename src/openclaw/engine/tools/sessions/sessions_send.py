@@ -88,6 +88,7 @@ class SessionsSendTool:
         return await self._reach.resolve(found.session_key, context)
 
     async def _send(self, message: str, target: SessionRow, context: ToolContext) -> str:
+        message = self._powers.masked(message)
         own = await self._powers.store.session(context.session_key)
         channel = _channel(own.entry) if own else None
         run_id = f"{context.run_id}:{context.tool_call_id}:send"
