@@ -146,8 +146,7 @@ class Campaign:
             async with asyncio.timeout(PATIENCE_S):
                 while True:
                     history = await client.call("chat.history", {"sessionKey": key, "limit": 1000})
-                    said = (m for m in history["messages"] if m["role"] == "assistant")
-                    heard = {c for m in said for c in CYCLE.findall(json.dumps(m.get("content")))}
+                    heard = {cycle for message in history["messages"] for cycle in heard_in(message)}
                     at_rest = history["pendingInputs"]["total"] == 0 and "inFlightRun" not in history
                     if wanted <= heard and at_rest:
                         return
@@ -162,6 +161,15 @@ class Campaign:
             audit_rows(connection, self.asked)
         finally:
             connection.close()
+
+
+def heard_in(message: dict[str, Any]) -> list[str]:
+    """The cycles that an assistant says it heard of; those that it starts helpers for are not among them."""
+    content = message.get("content") or ""
+    blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    texts = [block.get("text") or "" for block in blocks if block.get("type") == "text"]
+    said = [text for text in texts if message["role"] == "assistant" and text.startswith("heard ")]
+    return [cycle for text in said for cycle in CYCLE.findall(text)]
 
 
 def rows(connection: apsw.Connection, sql: str) -> list[Any]:
@@ -195,13 +203,11 @@ def said_in(connection: apsw.Connection) -> tuple[Counter[tuple[str, str]], Coun
         "WHERE e.type = 'message' AND w.session_key NOT LIKE '%:subagent:%'"
     )
     for key, role, body in connection.execute(sql):
-        text = json.dumps(json.loads(body).get("content"))
+        message = {"role": role, **json.loads(body)}
+        heard.update((key, cycle) for cycle in heard_in(message))
+        text = text_of(message)
         if role == "user" and FINISHED in text:
-            told.update(
-                (key, cycle) for cycle in dict.fromkeys(re.findall(r"Result: did (cycle-[0-9-]+)", text))
-            )
-        elif role == "assistant" and "heard " in text:
-            heard.update((key, cycle) for cycle in CYCLE.findall(text))
+            told.update((key, cycle) for cycle in re.findall(r"Result: did (cycle-[0-9-]+)", text))
     return told, heard
 
 

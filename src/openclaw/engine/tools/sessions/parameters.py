@@ -70,6 +70,10 @@ def _plain(field: dict[str, Any]) -> dict[str, Any]:
     for option in field.get("anyOf", ()):
         if option != {"type": "null"}:
             plain |= option
+    if "enum" in plain:
+        plain.setdefault("type", "string")  # some providers insist on it
+        # What an optional choice accepts besides its words is not for a model to write.
+        plain["enum"] = [word for word in plain["enum"] if word is not None]
     return plain
 
 

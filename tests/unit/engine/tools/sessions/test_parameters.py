@@ -113,6 +113,6 @@ async def test_every_parameter_of_every_tool_is_described(room: Room) -> None:
         assert spec.parameters["additionalProperties"] is False
         for name, field in spec.parameters["properties"].items():
             assert field["description"], (spec.name, name)
-            assert field["type"] in ("string", "integer", "boolean", "array"), (spec.name, name)
+            assert field["type"] in ("string", "integer", "number", "boolean", "array"), (spec.name, name)
             assert "anyOf" not in field
             assert "default" not in field
