@@ -12,6 +12,7 @@ import asyncio
 import json
 import random
 import re
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,17 @@ import apsw
 import pytest
 from websockets.exceptions import ConnectionClosed
 
+from openclaw.domain.transcript import (
+    AssistantMessage,
+    Message,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultMessage,
+)  # fmt: skip
+from openclaw.engine.drafts import draft_message
+from openclaw.store.sqlite import SqliteDatabase
+from openclaw.store.store import Store
+from tests.conformance.making import MAIN, NOON, begin
 from tests.e2e.gateway_process import GatewayProcess
 from tests.e2e.test_kill import free_port
 from tests.fakes.openai_server import FakeCall, FakeOpenAIServer, FakeReply
@@ -231,6 +243,43 @@ async def test_15_kills_lose_no_result_and_double_none(tmp_path: Path) -> None:
     campaign = await run_campaign(tmp_path, kills=15, each=3, seed=20261116, rest_every=1000)
     assert campaign.kills == 15
     assert len(campaign.asked) == 15 * SESSIONS * 3
+
+
+async def leave_behind(path: Path, *, told: bool) -> None:
+    """A run as a kill leaves it: it called sessions_yield, and the result was kept or was not."""
+    store = Store(await SqliteDatabase.open(path))
+    claimed = await begin(store, "run-1", "please wait", at=time.time_ns() // 1_000_000)
+    call = AssistantMessage((ToolCallBlock("call_1", "sessions_yield", {}),), NOON, stop_reason="toolUse")
+    kept: list[Message] = [call]
+    if told:
+        words = (TextBlock('{"status":"yielded","message":"Turn yielded.","pending":0}'),)
+        kept.append(ToolResultMessage("call_1", "sessions_yield", words, NOON))
+    drafts = tuple(draft_message(message, "run-1") for message in kept)
+    await store.step(claimed.run, drafts, (), now_ms=NOON)
+    await store.close()
+
+
+@pytest.mark.spec("YIELD-1", "YIELD-2", "REST-2")
+@pytest.mark.parametrize("told", [True, False])
+async def test_a_turn_that_yielded_stays_ended_after_a_kill(tmp_path: Path, told: bool) -> None:
+    async with FakeOpenAIServer(then=FakeReply(texts=("nobody asked me",))) as model:
+        gateway = GatewayProcess(tmp_path, model.base_url, free_port())
+        await leave_behind(gateway.database, told=told)
+        await gateway.start()
+        async with gateway.client() as client:
+            waited = await client.call("agent.wait", {"runId": "run-1", "timeoutMs": 60_000}, within_s=90)
+            history = await client.call("chat.history", {"sessionKey": MAIN.session_key})
+            assert (waited["status"], waited["yielded"]) == ("ok", True)
+            assert "nobody asked me" not in json.dumps(history)
+            assert model.requests == []
+            await client.say(MAIN.session_key, "go on", "run-2")
+            (asked,) = model.requests
+            assert [message["role"] for message in asked.body["messages"][-3:]] == [
+                "assistant",
+                "tool",
+                "user",
+            ]
+        assert gateway.stop() == 0
 
 
 @pytest.mark.long

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from openclaw.domain.commandtable import BY_WORD
 from openclaw.domain.directives import Asked, DirectiveReading, ModelWord, read_directives
+from openclaw.domain.resets import without_header
 
 _TRIGGERS = frozenset(("new", "reset"))
 
@@ -162,18 +163,11 @@ def _addressed(suffix: str | None, names: frozenset[str]) -> bool:
 def _unaddressed(text: str, names: frozenset[str]) -> str:
     """The message without a bracketed header and without the mention that it opens with."""
     for _ in range(_MOST_PREFIXES):
-        shorter = _without_mention(_without_header(text), names)
+        shorter = _without_mention(without_header(text), names)
         if shorter == text:
             break
         text = shorter
     return text
-
-
-def _without_header(text: str) -> str:
-    if not text.startswith("["):
-        return text
-    header, closing, _ = text[:_LONGEST_HEADER].partition("]")
-    return text[len(header) + 1 :].lstrip() if closing and "\n" not in header else text
 
 
 _MENTION = re.compile(r"(?:<@!?([\w.-]{1,64})>|@([\w.-]{1,64}))[ \t]*[:,]?\s*")

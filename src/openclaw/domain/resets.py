@@ -115,7 +115,7 @@ def _triggers(extra: Sequence[str]) -> list[str]:
 
 def _without_prefixes(text: str, mention_names: Sequence[str], prefixes: Sequence[str]) -> str:
     for _ in range(_MOST_PREFIXES):
-        shorter = _without_header(text)
+        shorter = without_header(text)
         shorter = _without_literal(shorter, prefixes)
         shorter = _without_mention(shorter, mention_names)
         if shorter == text:
@@ -124,7 +124,7 @@ def _without_prefixes(text: str, mention_names: Sequence[str], prefixes: Sequenc
     return text
 
 
-def _without_header(text: str) -> str:
+def without_header(text: str) -> str:
     """Drop one bracketed header such as `[Telegram Alice 10:32]` from the first line."""
     if not text.startswith("["):
         return text

@@ -117,3 +117,13 @@ def open_calls(messages: Sequence[Message]) -> tuple[ToolCallBlock, ...]:
     """The tool calls that have no result: what a crash or an abort left open (PITFALLS B1)."""
     answered = {message.tool_call_id for message in messages if isinstance(message, ToolResultMessage)}
     return tuple(call for message in messages for call in tool_calls_of(message) if call.id not in answered)
+
+
+def turn_was_yielded(messages: Sequence[Message]) -> bool:
+    """Whether the last thing that happened ended the turn on purpose: nobody is asked again (YIELD-2)."""
+    for message in reversed(messages):
+        if not isinstance(message, ToolResultMessage):
+            break
+        if message.tool_name == "sessions_yield" and not message.is_error:
+            return True
+    return False

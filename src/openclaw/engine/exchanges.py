@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-
 from openclaw.domain.exchange import Exchange, NextReply, next_step
 from openclaw.domain.keys import strip_agent
 from openclaw.domain.redaction import mask_machine_text
@@ -11,6 +9,7 @@ from openclaw.domain.silence import visible_reply
 from openclaw.domain.transcript import Provenance
 from openclaw.engine.errands import SYSTEM, seed_of
 from openclaw.engine.started import StartedRun
+from openclaw.engine.texts import text_of_file
 from openclaw.store import inbox, sessions
 from openclaw.store.database import Transaction
 from openclaw.store.inbox import NewInput
@@ -20,11 +19,11 @@ from openclaw.store.runs import RunEnd
 _SENT = "sessions_send"
 
 
-def _text(name: str) -> str:
-    return files("openclaw.domain").joinpath("texts", name).read_text(encoding="utf-8").strip()
-
-
-_PRIMARY, _REPLY, _ANNOUNCE = _text("a2a_primary.txt"), _text("a2a_reply.txt"), _text("a2a_announce.txt")
+_PRIMARY, _REPLY, _ANNOUNCE = (
+    text_of_file("a2a_primary.txt"),
+    text_of_file("a2a_reply.txt"),
+    text_of_file("a2a_announce.txt"),
+)
 
 
 def primary_prompt(exchange: Exchange) -> str:

@@ -6,7 +6,6 @@ with the session, and a failure never stops the user's turn (FLUSH-7).
 
 from __future__ import annotations
 
-from importlib.resources import files
 from zoneinfo import ZoneInfo
 
 from openclaw.domain.compaction import CompactionSettings
@@ -19,14 +18,10 @@ from openclaw.domain.flush import (
     WorkspaceAccess,
     decide_flush,
 )
+from openclaw.engine.texts import text_of_file
 from openclaw.store.records import SessionRow
 
-
-def _text(name: str) -> str:
-    return files("openclaw.domain").joinpath("texts", name).read_text(encoding="utf-8").strip()
-
-
-_TEXTS = FlushTexts(_text("flush_prompt.txt"), _text("flush_system.txt"))
+_TEXTS = FlushTexts(text_of_file("flush_prompt.txt"), text_of_file("flush_system.txt"))
 
 
 def flush_facts(

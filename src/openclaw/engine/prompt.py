@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from hashlib import sha256
-from importlib.resources import files
 from typing import Any, TypeVar
 
 import msgspec
@@ -21,6 +20,7 @@ from openclaw.domain.promptreport import PartSize, PromptReport
 from openclaw.domain.tokens import compact_json
 from openclaw.engine.ports import Clock, ToolSpec
 from openclaw.engine.settings import AgentSettings
+from openclaw.engine.texts import text_of_file
 from openclaw.engine.workspace import InjectedFile
 
 LOOK_EVERY_S = 1.0  # how often a workspace is looked at; a burst of turns does not stat the same files again
@@ -29,12 +29,8 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
-def _text(name: str) -> str:
-    return files("openclaw.domain").joinpath("texts", name).read_text(encoding="utf-8").strip()
-
-
-_TEMPLATE = _text("system.txt")
-_HELPER_TEMPLATE = _text("subagent.txt")
+_TEMPLATE = text_of_file("system.txt")
+_HELPER_TEMPLATE = text_of_file("subagent.txt")
 HELPER_FILES = ("AGENTS.md", "TOOLS.md")
 
 
@@ -122,4 +118,4 @@ def system_prompt(agent: AgentSettings) -> str:
 
 def greeting_prompt() -> str:
     """Added to the turn of a bare `/new` or `/reset` (LIFE-17, LIFE-18)."""
-    return _text("greeting.txt")
+    return text_of_file("greeting.txt")

@@ -29,7 +29,13 @@ from openclaw.engine.answering import Answering, CallPlan
 from openclaw.engine.asking import Asking
 from openclaw.engine.care import Care, window_of
 from openclaw.engine.contexts import ContextCache
-from openclaw.engine.drafts import draft_boundary, draft_inputs_in, draft_message, open_calls
+from openclaw.engine.drafts import (
+    draft_boundary,
+    draft_inputs_in,
+    draft_message,
+    open_calls,
+    turn_was_yielded,
+)
 from openclaw.engine.events import EventSink, RunScope
 from openclaw.engine.loop import LoopEnd, run_loop
 from openclaw.engine.ports import Clock, ModelDone, ModelTarget, ToolContext
@@ -182,8 +188,8 @@ class Run:
         try:
             async with asyncio.timeout(self._seconds_left()):
                 await self._use_prompt()
-                await self._close_open_calls()
-                end = await run_loop(self)
+                ended = await self._close_open_calls()
+                end = LoopEnd(None, None, 0) if ended else await run_loop(self)
         except TimeoutError:
             seconds = ((self.run.deadline or 0) - self.run.started_at) / 1000
             return None, self._end("timeout", "error", f"timed out after {seconds:g} s")
@@ -226,10 +232,12 @@ class Run:
             return None
         return max(0.0, (self.run.deadline - self.services.clock.now_ms()) / 1000)
 
-    async def _close_open_calls(self) -> None:
-        """After a crash a tool call may have no result: it gets one that says so, the model decides."""
-        if self.run.fence > 1:
-            await self._finish_calls(open_calls(await self._view.messages()))
+    async def _close_open_calls(self) -> bool:
+        """After a crash a tool call may have no result: it gets one; whether the turn had ended with it."""
+        if self.run.fence == 1:
+            return False
+        await self._finish_calls(open_calls(await self._view.messages()))
+        return turn_was_yielded(await self._view.messages())
 
     async def _finish_calls(self, calls: Sequence[ToolCallBlock]) -> None:
         """Calls that a crash cut off: what we keep ourselves is done again, the rest may have happened."""

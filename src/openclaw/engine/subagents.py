@@ -9,7 +9,6 @@ requester is a query.
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.resources import files
 
 import msgspec
 
@@ -28,6 +27,7 @@ from openclaw.domain.silence import visible_reply
 from openclaw.domain.transcript import Provenance, encode
 from openclaw.engine.errands import SYSTEM, seed_of
 from openclaw.engine.started import StartedRun
+from openclaw.engine.texts import text_of_file
 from openclaw.store import inbox, outbox, sessions, spawns
 from openclaw.store.database import Transaction
 from openclaw.store.inbox import NewInput
@@ -37,7 +37,7 @@ from openclaw.store.spawns import SpawnBody, SpawnRow
 
 MOST_ANCESTORS = 8
 DELIVERY_TTL_MS = 15 * 60 * 1000
-_PROMPT = files("openclaw.domain").joinpath("texts", "announce.txt").read_text(encoding="utf-8").strip()
+_PROMPT = text_of_file("announce.txt")
 
 Wake = Callable[[str], None]
 

@@ -6,8 +6,6 @@ runs them off the event loop and decides what follows. They write nothing.
 
 from __future__ import annotations
 
-from importlib.resources import files
-
 from msgspec import Struct
 
 from openclaw.domain.compaction import (
@@ -37,6 +35,7 @@ from openclaw.domain.tokens import message_tokens, text_tokens
 from openclaw.domain.transcript import UserMessage, text_of
 from openclaw.engine.compaction_context import ReadContext, summary_as_message
 from openclaw.engine.ports import ModelDone, ModelRequest, ModelTarget
+from openclaw.engine.texts import text_of_file
 
 LOCAL_TOKENS = 4000
 _FRAME = message_tokens(summary_as_message(""))
@@ -58,15 +57,11 @@ class Useless(Struct, frozen=True):
     reason: str
 
 
-def _text(name: str) -> str:
-    return files("openclaw.domain").joinpath("texts", name).read_text(encoding="utf-8").strip()
-
-
 _TEXTS = SummaryTexts(
-    system=_text("compaction_system.txt"),
-    request=_text("compaction_request.txt"),
-    turn=_text("compaction_turn.txt"),
-    identifiers=_text("compaction_identifiers.txt"),
+    system=text_of_file("compaction_system.txt"),
+    request=text_of_file("compaction_request.txt"),
+    turn=text_of_file("compaction_turn.txt"),
+    identifiers=text_of_file("compaction_identifiers.txt"),
 )
 
 

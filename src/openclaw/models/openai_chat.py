@@ -2,66 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from functools import partial
 
-import aiohttp
-
-from openclaw.engine.ports import ModelEvent, ModelRequest, ModelTarget
+from openclaw.engine.ports import ModelRequest, ModelTarget
 from openclaw.models.openai_reply import ChatReply
 from openclaw.models.openai_request import encode_request, entry_position, request_url
 from openclaw.models.openai_variants import extra_headers
-from openclaw.models.transport import (
-    CONNECT_TIMEOUT_S,
-    IDLE_TIMEOUT_S,
-    PROGRESS_TIMEOUT_S,
-    Call,
-    Patience,
-    base_headers,
-    stream_call,
-    unusable,
-)
+from openclaw.models.streamed import StreamedModel, Wire
+from openclaw.models.transport import Call, base_headers
 
 API = "openai-completions"
-
-
-class OpenAIChatModel:
-    """Any server that speaks the chat-completions wire. One instance serves all providers and calls.
-
-    `idle_timeout_s` bounds the silence before the first byte and between chunks,
-    `progress_timeout_s` the time in which only keep-alives come.
-    """
-
-    def __init__(
-        self,
-        session: aiohttp.ClientSession,
-        *,
-        connect_timeout_s: float = CONNECT_TIMEOUT_S,
-        idle_timeout_s: float = IDLE_TIMEOUT_S,
-        progress_timeout_s: float = PROGRESS_TIMEOUT_S,
-    ) -> None:
-        self._session = session
-        self._patience = Patience(connect_timeout_s, idle_timeout_s, progress_timeout_s)
-
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Stream one answer; see `engine.ports.Model`. Close the iterator when you stop early."""
-        target = request.target
-        reply = ChatReply(request)
-        failure = unusable(target)
-        if failure is not None:
-            yield reply.done(failure)
-            return
-        call = Call(
-            target,
-            request_url(target),
-            _headers(target),
-            partial(encode_request, request),
-            partial(entry_position, request),
-        )
-        async with aclosing(stream_call(self._session, call, reply, self._patience)) as events:
-            async for event in events:
-                yield event
 
 
 def _headers(target: ModelTarget) -> dict[str, str]:
@@ -70,3 +20,20 @@ def _headers(target: ModelTarget) -> dict[str, str]:
     if key:
         headers["Authorization"] = f"Bearer {key}"
     return headers
+
+
+def _call(request: ModelRequest) -> Call:
+    target = request.target
+    return Call(
+        target,
+        request_url(target),
+        _headers(target),
+        partial(encode_request, request),
+        partial(entry_position, request),
+    )
+
+
+class OpenAIChatModel(StreamedModel):
+    """Any server that speaks the chat-completions wire."""
+
+    wire = Wire(ChatReply, _call)
