@@ -42,7 +42,7 @@ def errand(run_id: str = "flush-1", to: SessionSeed = MAIN, text: str = "write y
     return NewInput(run_id, to, "system", "system", UserInput(text, NOON, provenance=SYSTEM, purpose="flush"))
 
 
-@pytest.mark.spec("FLUSH-1", "QUE-8")
+@pytest.mark.spec("QUE-8")
 async def test_an_errand_is_an_input_like_any_other_and_no_persons(store: Store, database: Database) -> None:
     before = await create(store, MAIN)
     await queue(store, "run-1", at=NOON)
@@ -204,6 +204,25 @@ async def test_silence_wakes_only_who_waits(store: Store, database: Database, wa
         assert await store.queued(PARENT) == ()
     assert await select(database, "SELECT count(*) FROM waits") == [(0,)]
     assert await Spawns(database).count_active(PARENT) == 0
+
+
+@pytest.mark.spec("ANN-8", "YIELD-2")
+async def test_whoever_yields_while_a_helper_ends_in_silence_is_told_or_has_nothing_to_wait_for(
+    store: Store, database: Database
+) -> None:
+    await create(store, MAIN)
+    for number in range(12):
+        row = await begun(database, child(number))
+        waiting = database.write(lambda tx: wait_for_children(tx, PARENT, NOON))
+        ending = settle(database, ended(row), "ANNOUNCE_SKIP")
+        if number % 2:
+            pending, woken = await asyncio.gather(waiting, ending)
+        else:
+            woken, pending = await asyncio.gather(ending, waiting)
+        told = await store.queued(PARENT)
+        assert (pending, woken, len(told)) in ((1, [PARENT], 1), (0, [], 0))
+        assert await select(database, "SELECT count(*) FROM waits") == [(0,)]
+        await store.cancel(PARENT)
 
 
 @pytest.mark.spec("ANN-8", "ANN-10")

@@ -103,7 +103,7 @@ async def test_a_child_is_a_session_an_input_and_a_row_in_one_commit(
     assert row.child_key in (await store.unfinished()).waiting
 
 
-@pytest.mark.spec("SPAWN-12", "REST-4")
+@pytest.mark.spec("REST-4")
 async def test_the_same_call_again_finds_its_child(store: Store, database: Database) -> None:
     await create(store, MAIN)
     first = await spawn(database, child(1))
@@ -116,7 +116,6 @@ async def test_the_same_call_again_finds_its_child(store: Store, database: Datab
     assert isinstance(other_run, SpawnRow) and other_run.child_key != child(1).seed.session_key
 
 
-@pytest.mark.spec("SPAWN-12")
 async def test_eight_callers_at_once_make_one_child_of_one_call(store: Store, database: Database) -> None:
     await create(store, MAIN)
     rows = await asyncio.gather(*(spawn(database, child(1)) for _ in range(CALLERS)))
@@ -301,16 +300,30 @@ async def test_what_is_due_for_the_archive_comes_from_the_rows(store: Store, dat
     await create(store, MAIN)
     rows = await spawned(database, 1, 2, 3)
     registry = Spawns(database)
-    assert await registry.to_archive(NOON + 10_000) == ()
+    assert await registry.to_archive("main", NOON + 10_000) == ()
     for number, row in enumerate(rows):
         assert await settle(database, row, at=NOON + 300 - number)
-    assert await registry.to_archive(NOON + 297) == ()
-    assert await registry.to_archive(NOON + 298) == (rows[2].child_key,)
-    assert await registry.to_archive(NOON + 300) == tuple(row.child_key for row in reversed(rows))
-    assert await registry.to_archive(NOON + 300, limit=1) == (rows[2].child_key,)
+    assert await registry.to_archive("main", NOON + 297) == ()
+    assert await registry.to_archive("main", NOON + 298) == (rows[2].child_key,)
+    assert await registry.to_archive("main", NOON + 300) == tuple(row.child_key for row in reversed(rows))
+    assert await registry.to_archive("main", NOON + 300, limit=1) == (rows[2].child_key,)
     await registry.write(lambda tx: tx.run(spawns.SQL["archived"], (rows[2].child_key,)))
-    assert await registry.to_archive(NOON + 300) == (rows[1].child_key, rows[0].child_key)
+    assert await registry.to_archive("main", NOON + 300) == (rows[1].child_key, rows[0].child_key)
     assert not await settle(database, rows[2])
+
+
+@pytest.mark.spec("ANN-11")
+async def test_children_that_are_never_archived_stand_before_nobody(store: Store, database: Database) -> None:
+    await create(store, MAIN)
+    registry = Spawns(database)
+    others = [child(n, most=200, run_id="other", seed=seed(f"subagent:{n}", "ma")) for n in range(3)]
+    for at, new in enumerate((*others, child(9, most=200))):
+        row = await spawn(database, new)
+        assert isinstance(row, SpawnRow)
+        assert await settle(database, row, told=False, at=NOON + at)
+    assert await registry.to_archive("main", NOON + 3, limit=2) == (child(9).seed.session_key,)
+    assert await registry.to_archive("ma", NOON + 3) == tuple(new.seed.session_key for new in others)
+    assert await registry.to_archive("m", NOON + 3) == ()
 
 
 @pytest.mark.spec("ANN-4", "ANN-8")
@@ -327,7 +340,7 @@ async def test_what_is_known_of_a_child_is_kept_until_it_is_settled(store: Store
     assert settled is not None and settled.body.result == "42"
 
 
-@pytest.mark.spec("DB-15")
+@pytest.mark.spec("ANN-8")
 async def test_a_child_that_ran_is_a_turn_like_any_other(store: Store, database: Database) -> None:
     await create(store, MAIN)
     (row,) = await spawned(database, 1)

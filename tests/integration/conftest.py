@@ -34,7 +34,10 @@ class House:
             "models": {"providers": {"fake": {
                 "baseUrl": model.base_url, "apiKey": "sk-fake-key-000000000000", "api": "openai-completions",
                 "models": [
-                    {"id": "one", "contextWindow": 32000, "input": ["text", "image"], "cost": {"input": 1, "output": 2}},
+                    {
+                        "id": "one", "contextWindow": 32000, "input": ["text", "image"],
+                        "cost": {"input": 1, "output": 2},
+                    },
                     {"id": "two"},
                 ],
             }}},

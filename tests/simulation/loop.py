@@ -126,12 +126,22 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 break
             for task in sorted(tasks, key=hash):
                 task.cancel()
-            self.run_until_complete(asyncio.sleep(TICK_S))
+            self._run_on(lambda: asyncio.sleep(TICK_S))
         left = [task for task in asyncio.all_tasks(self) if not task.done()]
         if left:
             raise AssertionError(f"tasks that cannot be thrown away: {left}")
-        self.run_until_complete(self.shutdown_asyncgens())
+        self._run_on(self.shutdown_asyncgens)
         self.close()
+
+    def _run_on(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run on after a crash. The end of the crashed program itself may stop the loop once more."""
+        for _ in range(3):
+            try:
+                self.run_until_complete(work())
+                return
+            except RuntimeError as error:
+                if "stopped before" not in str(error):
+                    raise
 
 
 def _tick_of(handle: asyncio.TimerHandle) -> float:

@@ -28,6 +28,7 @@ from openclaw.engine.watchdog import Watchdog
 from openclaw.engine.workers import Workers
 from openclaw.errors import OpenClawError
 from openclaw.store.budgets import Budgets
+from openclaw.store.claiming import Claims
 from openclaw.store.compactions import Compactions
 from openclaw.store.errands import Errands
 from openclaw.store.store import Store
@@ -96,6 +97,7 @@ class Process:
         compactor = Compactor(compactions, self.clock, lambda _event: None)
         services = RunServices(
             store=self.store,
+            claims=Claims(self.database),
             errands=Errands(self.database),
             budgets=self.budgets,
             asking=asking,

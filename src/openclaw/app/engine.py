@@ -44,6 +44,7 @@ from openclaw.engine.workers import Workers
 from openclaw.engine.workspace import WorkspaceFiles
 from openclaw.models.catalog import build_models
 from openclaw.store.budgets import Budgets
+from openclaw.store.claiming import Claims
 from openclaw.store.compactions import Compactions
 from openclaw.store.database import Database
 from openclaw.store.errands import Errands
@@ -99,6 +100,7 @@ def build_engine(ground: Ground) -> Engine:
     care = Care(compactor, compactions, contexts, asking, clock)
     services = RunServices(
         store=store,
+        claims=Claims(database),
         errands=Errands(database),
         budgets=budgets,
         asking=asking,

@@ -44,18 +44,13 @@ class Children:
 
     async def _archive(self) -> int:
         settings, now_ms = self._settings(), self._clock.now_ms()
-        waits = {name: agent.spawning.archive_after_minutes for name, agent in settings.agents.items()}
-        soonest = min((minutes for minutes in waits.values() if minutes > 0), default=0)
-        if soonest == 0:
-            return 0
         archived = 0
-        for child_key in await self._rows.to_archive(now_ms - soonest * 60_000):
-            minutes = settings.agent(child_key.split(":", 2)[1]).spawning.archive_after_minutes
-            child = await self._rows.of_child(child_key)
-            due = child is not None and child.settled_at is not None and minutes > 0
-            if due and child is not None and now_ms - (child.settled_at or 0) >= minutes * 60_000:
+        for name, agent in settings.agents.items():
+            minutes = agent.spawning.archive_after_minutes
+            due = await self._rows.to_archive(name, now_ms - minutes * 60_000) if minutes > 0 else ()
+            for child_key in due:
                 await self._rows.write(partial(_archive_one, child_key=child_key, now_ms=now_ms))
-                archived += 1
+            archived += len(due)
         return archived
 
     async def _settle_lost(self) -> int:

@@ -52,13 +52,9 @@ from openclaw.engine.toolwork import ToolWork, interrupted, result_of
 from openclaw.engine.uncut import uncut
 from openclaw.errors import OpenClawError
 from openclaw.store.budgets import Budgets
+from openclaw.store.claiming import Claims
 from openclaw.store.errands import Errands
-from openclaw.store.records import (
-    EntryDraft,
-    RunOutcome,
-    StoredEntry,
-    UsageRow,
-)
+from openclaw.store.records import EntryDraft, RunOutcome, StoredEntry, UsageRow
 from openclaw.store.runs import Effects, Finished, RunEnd, RunLost
 from openclaw.store.store import Store
 
@@ -69,6 +65,7 @@ class RunServices(Struct, frozen=True):
     """Everything a run needs from outside."""
 
     store: Store
+    claims: Claims
     errands: Errands
     budgets: Budgets
     asking: Asking

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any
 
 from openclaw.domain import queueing
@@ -24,6 +25,7 @@ from openclaw.engine.settings import EngineSettings
 from openclaw.engine.started import StartedRun
 from openclaw.engine.toolwork import interrupted, result_of
 from openclaw.errors import OpenClawError
+from openclaw.store.claiming import Chosen, Later
 from openclaw.store.records import QueuedInput, RunOutcome, RunRow, SessionRow
 from openclaw.store.runs import Claimed, RunEnd, RunLost, RunPlan
 
@@ -173,47 +175,54 @@ class Workers:
 
     async def _claim_next(self, session_key: str, lane: str) -> Claimed | None:
         """Claim the next turn of a session, after its quiet window when it collects (QUE-2)."""
-        store, clock = self._services.store, self._services.clock
-        while not self._draining and (waiting := await self._waiting(session_key)):
-            session = await store.session(session_key)
-            if session is None:
-                return None  # deleted just now, and its inputs with it
+        claims, clock = self._services.claims, self._services.clock
+        while not self._draining:
             settings = self._settings()
-            queue = queueing.resolve_queue(
-                settings.queue,
-                channel=session.entry.channel,
-                stored=queueing.stored_overrides(session.entry),
+            found = await claims.next(
+                session_key,
+                partial(self._choose, settings, lane, clock.now_ms()),
+                draft_inputs_in(settings.resets.zone),
+                now_ms=clock.now_ms(),
             )
-            plan = queueing.plan_drain(queue, [_as_queued(item) for item in waiting], clock.now_ms())
-            if isinstance(plan, queueing.WaitUntil):
-                await clock.sleep(max(0, plan.at_ms - clock.now_ms()) / 1000)
-                continue
-            admissions = tuple(item.admission for item in plan.batches[0].inputs)
-            first = next(item for item in waiting if item.admission == admissions[0])
-            run_plan = self.plan_run(session, lane, first.body.timeout_ms)
-            draft_inputs = draft_inputs_in(settings.resets.zone)
-            claimed = await store.claim(
-                session_key, admissions, run_plan, draft_inputs, now_ms=clock.now_ms()
-            )
-            if claimed is not None:
-                return claimed
-            left_over = await store.active_run(session_key)
-            if left_over is not None:
+            self._tell_expired(session_key, found.expired)
+            if found.claimed is not None:
+                return found.claimed
+            if found.later_ms is not None:
+                await clock.sleep(max(0, found.later_ms - clock.now_ms()) / 1000)
+            elif found.left_over is not None:
                 # Its end could not be written: nobody works on it, so it goes on here and now.
-                await self._go_on(left_over)
+                await self._go_on(found.left_over)
+            else:
+                return None
         return None
 
-    async def _waiting(self, session_key: str) -> tuple[QueuedInput, ...]:
-        """What waits and is not too old; what is gets settled, visibly (QUE-8)."""
-        now_ms = self._services.clock.now_ms()
-        waiting = await self._services.store.queued(session_key)
-        fresh = tuple(item for item in waiting if item.expires_at is None or item.expires_at > now_ms)
-        for item in waiting:
-            if item not in fresh and await self._services.store.cancel(session_key, item.run_id):
-                log.warning("input %s of %s waited for too long and was not run", item.run_id, session_key)
-                agent_id = session_key.split(":")[1] if session_key.startswith("agent:") else ""
-                self._services.emit(events.InputCancelled(item.run_id, session_key, agent_id, "expired"))
-        return fresh
+    def _choose(
+        self,
+        settings: EngineSettings,
+        lane: str,
+        now_ms: int,
+        session: SessionRow,
+        waiting: tuple[QueuedInput, ...],
+    ) -> Chosen | Later:
+        """Which of the waiting inputs the next turn takes. Runs inside the commit: it only decides."""
+        queue = queueing.resolve_queue(
+            settings.queue,
+            channel=session.entry.channel,
+            stored=queueing.stored_overrides(session.entry),
+        )
+        plan = queueing.plan_drain(queue, [_as_queued(item) for item in waiting], now_ms)
+        if isinstance(plan, queueing.WaitUntil):
+            return Later(plan.at_ms)
+        admissions = tuple(item.admission for item in plan.batches[0].inputs)
+        first = next(item for item in waiting if item.admission == admissions[0])
+        return Chosen(admissions, self.plan_run(session, lane, first.body.timeout_ms))
+
+    def _tell_expired(self, session_key: str, run_ids: Sequence[str]) -> None:
+        """What waited for too long was settled without a run, visibly (QUE-8)."""
+        for run_id in run_ids:
+            log.warning("input %s of %s waited for too long and was not run", run_id, session_key)
+            agent_id = session_key.split(":")[1] if session_key.startswith("agent:") else ""
+            self._services.emit(events.InputCancelled(run_id, session_key, agent_id, "expired"))
 
     def plan_run(self, session: SessionRow, lane: str, timeout_ms: int | None) -> RunPlan:
         timeout_s = self._settings().agent(session.agent_id).timeout_s

@@ -191,10 +191,11 @@ class Spawns:
         """Settle or archive children in one commit."""
         await self._database.write(unit)
 
-    async def to_archive(self, settled_before: int, limit: int = 100) -> tuple[str, ...]:
-        """Children that were done before this and still stand in the lists (ANN-11)."""
+    async def to_archive(self, agent_id: str, settled_before: int, limit: int = 100) -> tuple[str, ...]:
+        """Children of an agent that were done by then and still stand in the lists, oldest first (ANN-11)."""
+        params = (settled_before, f"agent:{agent_id}:", limit)
         return await self._database.read(
-            lambda tx: tuple(row[0] for row in tx.rows(SQL["to_archive"], (settled_before, limit)))
+            lambda tx: tuple(row[0] for row in tx.rows(SQL["to_archive"], params))
         )
 
     async def unfinished(self, limit: int = 10_000) -> tuple[str, ...]:

@@ -167,7 +167,8 @@ class Crowd:
         params = {"sessionKey": me.key, "message": text, "idempotencyKey": run_id}
         await client.call("chat.send", params)
         waited = await client.call("agent.wait", {"runId": run_id, "timeoutMs": 60_000}, within_s=90)
-        assert waited["status"] == "ok", (text, waited)
+        # A `/compact` or `/new` of the same person stops what runs.
+        assert waited["status"] == "ok" or waited.get("stopReason") in ("compact", "reset"), (text, waited)
 
     async def _command(self, client: WireClient, peer: Peer, command: str) -> None:
         self._commands += 1
@@ -254,7 +255,7 @@ async def keep_apart(house: House, lines: Lines, turns: int, seed: int) -> Crowd
     return crowd
 
 
-@pytest.mark.spec("VIS-1", "VIS-4", "VIS-5", "VIS-6", "HIST-1", "SPAWN-8")
+@pytest.mark.spec("VIS-1", "VIS-4", "VIS-5", "VIS-6")
 async def test_no_secret_gets_out_in_300_turns(house: House, lines: Lines) -> None:
     await keep_apart(house, lines, 300, seed=20261116)
 
@@ -271,7 +272,7 @@ async def test_with_the_doors_open_the_secrets_are_found(house: House) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.spec("VIS-1", "VIS-4", "VIS-5", "VIS-6", "HIST-1", "SPAWN-8")
+@pytest.mark.spec("VIS-1", "VIS-4", "VIS-5", "VIS-6")
 async def test_no_secret_gets_out_in_20000_turns(tmp_path: Path, lines: Lines) -> None:
     for campaign in range(20):
         async with FakeOpenAIServer() as model:

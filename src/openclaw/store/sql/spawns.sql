@@ -48,7 +48,9 @@ SELECT count(*), CAST(sum(input) AS BIGINT), CAST(sum(output) AS BIGINT), CAST(s
 FROM usage WHERE session_key = $1 AND state = 'settled'
 
 -- name: to_archive
-SELECT spawns.child_key FROM spawns WHERE state = 'settled' AND settled_at <= $1 ORDER BY settled_at LIMIT $2
+SELECT child_key FROM spawns
+WHERE state = 'settled' AND settled_at <= $1 AND substr(child_key, 1, length($2)) = $2
+ORDER BY settled_at LIMIT $3
 
 -- name: archived
 UPDATE spawns SET state = 'archived' WHERE child_key = $1 AND state = 'settled'
