@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openclaw.domain.exchange import Exchange, NextAnnounce, NextReply, next_step
+from openclaw.domain.exchange import MAX_HOPS, Exchange, NextAnnounce, NextReply, next_step
 
 ANNA, BOB = "agent:main:anna", "agent:main:bob"
 CARRIED = 4000
@@ -116,6 +116,12 @@ def test_the_state_survives_its_encoding_and_names_no_defaults() -> None:
     full = replied(requester_channel="telegram", parent_waits=True)
     assert msgspec.json.decode(msgspec.json.encode(full), type=Exchange) == full
     assert (exchange().phase, exchange().turn, exchange().parent_waits) == ("primary", 0, False)
+    assert (exchange().first_reply, exchange().latest, exchange().requester_channel) == ("", "", None)
+    assert MAX_HOPS == 8
+    step = next_step(exchange(), BOB, "abracadabra", ok=True)
+    for value, name in ((exchange(), "turn"), (step, "text"), (NextAnnounce(exchange()), "exchange")):
+        with pytest.raises(AttributeError):
+            setattr(value, name, None)
 
 
 REPLIES = st.sampled_from(["yes", "no", "go on", "REPLY_SKIP", "ANNOUNCE_SKIP", "NO_REPLY", ""]) | st.text()
