@@ -220,7 +220,7 @@ def test_a_long_result_is_cut_and_says_where_the_rest_is(field: str) -> None:
     fits = "r" * MAX_RESULT_CHARS
     assert "[cut:" not in completion_block(done(**{field: fits}))
     block = completion_block(done(**{field: fits + "zzz"}))
-    assert f"{fits}\n[cut: 3 more characters; read them with sessions_history]" in block
+    assert f"{fits}\n[cut: 3 more characters; read them with sessions_history]\n" in block
     assert "z" not in block
 
 
