@@ -106,8 +106,10 @@ def _check_runs(process: Process) -> None:
             memory.broken(f"run {run_id} is {state} and nobody works on it")
         if len(told) > 1:
             memory.broken(f"the end of run {run_id} was told {len(told)} times: {told}")
-        if told and told[0][1] != outcome:
-            memory.broken(f"run {run_id} ended as {outcome} and {told[0][1]} was told")
+        # An end that could not be written was told as an error; deleting the session ended the row instead.
+        gone = reason == "deleted" and told and told[0][1] == "error"
+        if told and told[0][1] != outcome and not gone:
+            memory.broken(f"run {run_id} ended as {outcome} ({reason}) and {told[0][1]} was told")
         if not told and owner == f"process {process.number}" and reason != "deleted":
             memory.broken(f"run {run_id} ended as {outcome} and nobody was told")
         if memory.unsettled[run_id] > memory.steps["store failure"] + memory.steps["read failure"]:

@@ -107,9 +107,18 @@ class Turns:
         new = _read_trigger(settings, incoming)
         if new.reset is not None:
             new = await self._greet(settings, new)
-        lane, now_ms = lane_of(key), self._clock.now_ms()
-        if new.reset is not None and await self._store.input_state(incoming.run_id) is None:
-            await self._workers.abort(key, "reset")
+        if new.reset is None:
+            return await self._take(settings, incoming, new)
+        # What waits in the old window must not begin between the stop of its run and the reset (LIFE-12).
+        async with self._workers.held(key):
+            if await self._store.input_state(incoming.run_id) is None:
+                await self._workers.abort(key, "reset")
+            return await self._take(settings, incoming, new)
+
+    async def _take(self, settings: EngineSettings, incoming: Incoming, new: NewInput) -> Receipt:
+        """Accept an input that is no command, and see that it runs."""
+        key, now_ms = incoming.seed.session_key, self._clock.now_ms()
+        lane = lane_of(key)
         reserved = self._workers.reserve(key, lane)
         try:
             taken = await self._store.accept(

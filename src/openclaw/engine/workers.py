@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -53,6 +54,7 @@ class Workers:
         self._busy: dict[str, bool] = {}  # session key -> something may wait that the worker has not seen
         self._active: dict[str, tuple[Run, asyncio.Task[None]]] = {}
         self._draining = False
+        self._held: dict[str, asyncio.Event] = {}  # sessions whose next turn must wait for a moment
 
     # -- what others ask -----------------------------------------------------------------------
 
@@ -112,6 +114,18 @@ class Workers:
         # An end that could not be written is no stop: the run goes on when its session is next woken.
         row = await self._services.store.run(run.run.run_id)
         return run.run.run_id if row is None or row.state == "ended" else None
+
+    @asynccontextmanager
+    async def held(self, session_key: str) -> AsyncIterator[None]:
+        """Begin no turn of a session meanwhile: between the stop of its run and what replaces it."""
+        while (other := self._held.get(session_key)) is not None:
+            await other.wait()
+        released = self._held[session_key] = asyncio.Event()
+        try:
+            yield
+        finally:
+            del self._held[session_key]
+            released.set()
 
     async def abandon(self, run: Run) -> None:
         """Take a run away from a task that does not stop; whatever the task still writes is refused."""
@@ -177,6 +191,8 @@ class Workers:
         """Claim the next turn of a session, after its quiet window when it collects (QUE-2)."""
         claims, clock = self._services.claims, self._services.clock
         while not self._draining:
+            while (held := self._held.get(session_key)) is not None:
+                await held.wait()
             settings = self._settings()
             found = await claims.next(
                 session_key,
