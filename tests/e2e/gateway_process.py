@@ -30,6 +30,8 @@ class GatewayProcess:
         state = home / "state"
         state.mkdir(parents=True, exist_ok=True)
         config: dict[str, Any] = {
+            # Senders outrun the model on purpose: nothing shall leave the queue by policy.
+            "messages": {"queue": {"cap": 1000}},
             "gateway": {"port": port, "auth": {"token": TOKEN}},
             "agents": {"defaults": {"model": {"primary": "fake/one"}, "maxConcurrent": 8}},
             "models": {"providers": {"fake": {

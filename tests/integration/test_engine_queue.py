@@ -185,3 +185,18 @@ async def test_a_newer_message_keeps_later_calls_from_starting(house: House, cli
     assert "first" in results[0]
     assert results[1].startswith("Skipped:")
     assert messages[-1]["content"] == "wait, do not"
+
+
+@pytest.mark.spec("RPC-17", "QUE-3")
+async def test_a_wait_for_what_was_dropped_is_answered_at_once(house: House) -> None:
+    queue(house, mode="followup", cap=1, drop="old")
+    house.model.script(HANGING, OK)
+    async with house.gateway() as gateway, client_of(gateway) as client:
+        await send(client, "one", "run-1")
+        await house.model.wait_for_requests(1)
+        await send(client, "two", "run-2")
+        await send(client, "three", "run-3")
+        waited = await client.call("agent.wait", {"runId": "run-2", "timeoutMs": 50_000})
+        assert (waited["status"], waited["error"]) == ("error", "the input was cancelled before it ran")
+        house.model.release()
+        await client.ended("run-3")

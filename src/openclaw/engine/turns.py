@@ -250,7 +250,8 @@ class Turns:
                 handles.append(str(known.consumed_by))
                 self._waiters.setdefault(handles[1], set()).add(settled)
             ended = await self._ended(run_id)
-            if ended is None and timeout_s > 0:
+            cancelled = known is not None and known.state == "cancelled"  # nothing will ever come of it
+            if ended is None and timeout_s > 0 and not cancelled:
                 await asyncio.wait({settled}, timeout=timeout_s)
                 ended = await self._ended(run_id)
             return ended

@@ -135,7 +135,8 @@ class Workers:
             run.run.run_id, self.owner, now_ms=self._services.clock.now_ms()
         )
         if ours is not None:
-            await self._give_up(ours, run.session, "stopped answering and was abandoned; send it again")
+            why = "stopped answering and was abandoned; send it again"
+            await self._give_up(ours, run.session, why, absorbed=run.absorbed)
         if found is not None and found[0] is run:
             run.abandoned.set()
 
@@ -254,7 +255,8 @@ class Workers:
         try:
             active = Run(self._services, self._settings(), start, self.wake)
         except OpenClawError as error:
-            await self._give_up(start.run, start.session, error.message, "error")
+            others = [item.run_id for item in start.inputs[1:]]
+            await self._give_up(start.run, start.session, error.message, "error", absorbed=others)
             return True
         task = self._spawn(active.execute())
         session_key = start.run.session_key
@@ -304,7 +306,13 @@ class Workers:
         await self._execute(StartedRun(ours, session, (first,) if first else (), (), opened))
 
     async def _give_up(
-        self, run: RunRow, session: SessionRow, why: str, outcome: RunOutcome = "interrupted"
+        self,
+        run: RunRow,
+        session: SessionRow,
+        why: str,
+        outcome: RunOutcome = "interrupted",
+        *,
+        absorbed: Sequence[str] = (),
     ) -> None:
         """Settle a run that cannot go on, in the rows and for whoever waits (REST-3)."""
         now_ms = self._services.clock.now_ms()
@@ -318,7 +326,18 @@ class Workers:
         )
         scope = RunScope(run.run_id, run.session_key, run.agent_id, session.entry.session_id)
         self._services.emit(
-            events.RunEnded(scope, finished.session, outcome, "error", why, "", None, run.started_at, now_ms)
+            events.RunEnded(
+                scope,
+                finished.session,
+                outcome,
+                "error",
+                why,
+                "",
+                None,
+                run.started_at,
+                now_ms,
+                tuple(absorbed),
+            )
         )
 
 

@@ -147,6 +147,10 @@ async def wait_for_run(
     """An unknown run simply times out; a finished one answers at once, from its row (RPC-17)."""
     run = await services.turns.wait(asked.run_id, asked.timeout_ms / 1000)
     if run is None:
+        known = await services.store.input_state(asked.run_id)
+        if known is not None and known.state == "cancelled":
+            error = "the input was cancelled before it ran"
+            return results.AgentWaited(run_id=asked.run_id, status="error", error=error)
         return results.AgentWaited(run_id=asked.run_id, status="timeout")
     if run.outcome != "ok":
         return results.AgentWaited(
