@@ -18,7 +18,7 @@ from openclaw.store.backup import verify_backup
 from openclaw.store.export import Export
 from openclaw.store.records import EntryDraft
 from openclaw.store.store import Accepted, Store
-from tests.conformance.making import DAY, DONE, NOON, PLAN, RESETS, draft_inputs, say, seed, turn
+from tests.conformance.making import DAY, DONE, PLAN, RESETS, draft_inputs, say, seed, turn
 from tests.conformance.test_erasing import GROUP
 from tests.fakes.openai_server import FakeReply
 from tests.fakes.postgres_server import shared_server
@@ -42,15 +42,16 @@ def asked(house: House, number: int) -> str:
     return str(house.model.requests[number].body["messages"])
 
 
-async def said_in_group(store: Store, principal: str, run_id: str, text: str) -> None:
-    """A turn of somebody in a group, with a reply that a model may be shown again."""
+async def said_in_group(gateway: Gateway, principal: str, run_id: str, text: str) -> None:
+    """A turn of somebody in a group, just now, with a reply that a model may be shown again."""
+    store, now_ms = gateway.services.store, gateway.services.clock.now_ms()
     new = msgspec.structs.replace(say(run_id, text, to=GROUP, source="channel"), principal=principal)
     taken = await store.accept(
-        new, RESETS, session_id=f"{run_id}-window", now_ms=NOON, start=PLAN, draft_inputs=draft_inputs
+        new, RESETS, session_id=f"{run_id}-window", now_ms=now_ms, start=PLAN, draft_inputs=draft_inputs
     )
     assert isinstance(taken, Accepted) and taken.claimed is not None
-    reply = draft_message(AssistantMessage((TextBlock("noted"),), NOON), run_id)
-    await store.finish(taken.claimed.run, (reply,), DONE, now_ms=NOON)
+    reply = draft_message(AssistantMessage((TextBlock("noted"),), now_ms), run_id)
+    await store.finish(taken.claimed.run, (reply,), DONE, now_ms=now_ms)
 
 
 # -- cleanup ---------------------------------------------------------------------------------------
@@ -138,10 +139,9 @@ async def test_an_erase_stops_the_run_and_the_next_turn_knows_nothing(
 async def test_a_person_is_erased_from_what_the_engine_remembers(
     house: House, gateway: Gateway, client: WireClient
 ) -> None:
-    store = gateway.services.store
     house.model.script(OK, OK)
-    await said_in_group(store, "telegram:ann-4711", "run-a", "ann has a walrus")
-    await said_in_group(store, "telegram:bob", "run-b", "bob has a cat")
+    await said_in_group(gateway, "telegram:ann-4711", "run-a", "ann has a walrus")
+    await said_in_group(gateway, "telegram:bob", "run-b", "bob has a cat")
     await client.say(GROUP.session_key, "who has what?", "run-1")
     assert "walrus" in asked(house, 0)
     erased = await client.call(

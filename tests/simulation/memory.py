@@ -107,11 +107,13 @@ class _Listener(logging.Handler):
 def failures_kept(memory: Memory) -> Iterator[None]:
     """What the gateway logs goes into the story; an exception that it did not expect breaks a promise."""
     log, listener = logging.getLogger("openclaw"), _Listener(memory)
-    propagates = log.propagate
+    propagates, level = log.propagate, log.level
     log.addHandler(listener)
     log.propagate = False
+    log.setLevel(logging.INFO)  # whatever another test in this process left: a story depends on its seed alone
     try:
         yield
     finally:
         log.removeHandler(listener)
         log.propagate = propagates
+        log.setLevel(level)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from openclaw.domain.commands import CommandCaller
 from openclaw.domain.transcript import ToolCallBlock
 from openclaw.engine.ports import Model
 from openclaw.engine.turns import Incoming
+from openclaw.errors import StoreError
 from openclaw.models.scripted import ScriptedModel, ScriptedStep, call_tool, say
 from openclaw.store.records import UserInput
 from tests.simulation.configuring import PLACES
@@ -221,3 +223,42 @@ def test_an_expired_message_is_not_steered_into_a_run() -> None:
         assert count(memory, "user") == 1
 
     play(Memory(1), scene, ScriptedModel(call_tool("wait"), then=say("done")))
+
+
+@pytest.mark.spec("QUE-8")
+def test_who_was_cancelled_hears_of_it_although_the_store_cannot_be_read() -> None:
+    async def scene(process: Process) -> None:
+        memory = process.memory
+        await process.turns.accept(message("r1"))
+        await asyncio.sleep(0.05)
+        await process.turns.accept(message("r2", "next", "followup"))
+        memory.faults.reading = 1.0
+        with suppress(StoreError):
+            await process.turns.abort(KEY)
+        memory.faults.reading = 0.0
+        cancelled = memory.image.one("SELECT state FROM inbox WHERE run_id = 'r2'") == "cancelled"
+        assert memory.cancelled_told["r2"] == int(cancelled)
+        await process.turns.abort(KEY)
+        await idle(process)
+        assert memory.cancelled_told["r2"] == 1
+
+    play(Memory(1), scene, ScriptedModel(call_tool("wait"), then=say("done")))
+
+
+@pytest.mark.spec("QUE-2", "RPC-12")
+def test_messages_that_interrupt_a_run_which_does_not_stop_are_acknowledged_at_once() -> None:
+    async def scene(process: Process) -> None:
+        memory = process.memory
+        await process.turns.accept(message("r1"))
+        await asyncio.sleep(0.6)
+        before_s = process.loop.time()
+        receipts = await asyncio.gather(
+            *(process.turns.accept(message(name, name, "interrupt")) for name in ("r2", "r3", "r4"))
+        )
+        assert process.loop.time() - before_s < 1
+        assert [receipt.run_id for receipt in receipts] == ["r2", "r3", "r4"]
+        await idle(process)
+        assert memory.ended_told["r1"] == [(1, "interrupted")]
+        assert count(memory, "user") == 4
+
+    play(Memory(1), scene, ScriptedModel(call_tool("hang"), then=say("done")))

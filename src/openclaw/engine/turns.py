@@ -143,9 +143,9 @@ class Turns:
         else:
             self._workers.wake(key)
             active = self._workers.active_run(key)
-            itself = active is not None and incoming.run_id in (active.run.run_id, *active.absorbed)
-            if _mode(settings, taken, incoming) == "interrupt" and not itself:
-                await self._workers.abort(key, "interrupt")
+            mode = _mode(settings, taken, incoming)
+            if mode == "interrupt" and active and incoming.run_id not in (active.run.run_id, *active.absorbed):
+                self._workers.interrupt(active)
         return Receipt(incoming.run_id, key, now_ms)
 
     async def _greet(self, settings: EngineSettings, new: NewInput) -> NewInput:
@@ -217,8 +217,9 @@ class Turns:
         """Cancel queued inputs, then the active run; only `run_id` when it is given. The ids stopped."""
         if run_id is not None:
             await self._refuse_foreign(session_key, run_id)
+        # Read before the change: once it is committed, nothing may keep us from telling.
+        row = await self._store.session(session_key)
         stopped = list(await self._store.cancel(session_key, run_id))
-        row = await self._store.session(session_key) if stopped else None
         for cancelled in stopped:
             self._emit(events.InputCancelled(cancelled, session_key, row.agent_id if row else ""))
         active = self._workers.active_run(session_key)

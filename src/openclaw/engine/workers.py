@@ -54,6 +54,7 @@ class Workers:
         self._busy: dict[str, bool] = {}  # session key -> something may wait that the worker has not seen
         self._active: dict[str, tuple[Run, asyncio.Task[None]]] = {}
         self._draining = False
+        self._abandoning = asyncio.Lock()
         self._held: dict[str, asyncio.Event] = {}  # sessions whose next turn must wait for a moment
 
     # -- what others ask -----------------------------------------------------------------------
@@ -115,6 +116,19 @@ class Workers:
         row = await self._services.store.run(run.run.run_id)
         return run.run.run_id if row is None or row.state == "ended" else None
 
+    def interrupt(self, run: Run) -> None:
+        """Stop a run for the sake of a message that is safe already: nobody waits for it."""
+        self._spawn(self._interrupt(run))
+
+    async def _interrupt(self, run: Run) -> None:
+        found = self._active.get(run.run.session_key)
+        if found is None or found[0] is not run:
+            return  # it ended by itself
+        try:
+            await self.abort(run.run.session_key, "interrupt")
+        except OpenClawError as error:
+            log.error("run %s could not be interrupted, the next waits for it: %s", run.run.run_id, error)
+
     @asynccontextmanager
     async def held(self, session_key: str) -> AsyncIterator[None]:
         """Begin no turn of a session meanwhile: between the stop of its run and what replaces it."""
@@ -131,12 +145,13 @@ class Workers:
         """Take a run away from a task that does not stop; whatever the task still writes is refused."""
         session_key = run.run.session_key
         found = self._active.get(session_key)
-        ours = await self._services.store.take_over(
-            run.run.run_id, self.owner, now_ms=self._services.clock.now_ms()
-        )
-        if ours is not None:
-            why = "stopped answering and was abandoned; send it again"
-            await self._give_up(ours, run.session, why, absorbed=run.absorbed)
+        async with self._abandoning:  # two who gave it up at once would take it from each other
+            ours = await self._services.store.take_over(
+                run.run.run_id, self.owner, now_ms=self._services.clock.now_ms()
+            )
+            if ours is not None:
+                why = "stopped answering and was abandoned; send it again"
+                await self._give_up(ours, run.session, why, absorbed=run.absorbed)
         if found is not None and found[0] is run:
             run.abandoned.set()
 
