@@ -25,7 +25,11 @@ class Exemption(NamedTuple):
 
 
 # path -> its own limit
-LONG_FILES: Mapping[str, Exemption] = {}
+_SCHEMA = "the whole durable state, read as one text beside its twin for the other database"
+LONG_FILES: Mapping[str, Exemption] = {
+    "src/openclaw/store/sql/schema.sql": Exemption(600, _SCHEMA),
+    "src/openclaw/store/sql/schema_postgres.sql": Exemption(600, _SCHEMA),
+}
 # path::Class.function -> its own limit
 LONG_FUNCTIONS: Mapping[str, Exemption] = {}
 

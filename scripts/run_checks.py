@@ -70,7 +70,7 @@ PARTS = (
     Part("wheel", _script("check_wheel"), fast=False),
     Part(
         "tests",
-        [PYTHON, "-m", "pytest", "-m", "not long", "-n", "2", "--dist", "worksteal"]
+        [PYTHON, "-m", "pytest", "-m", "not long and not interop", "-n", "2", "--dist", "worksteal"]
         + ["--cov", "--cov-branch", "--cov-report=", "--durations=10", "-q"]
         + ["-o", "faulthandler_timeout=180"],
         fast=False,

@@ -11,14 +11,16 @@ from openclaw.domain.searchtext import query_terms
 from openclaw.domain.transcript import encode
 from openclaw.errors import InvalidRequest, SessionNotFound
 from openclaw.store.conversations import ConversationRef
+from openclaw.store.database import Database
 from openclaw.store.erasing import NOT_TOUCHED, Erasing
 from openclaw.store.inbox import ExternalId, Inbound
 from openclaw.store.purging import Pace
 from openclaw.store.records import DeliveryDraft, EntryDraft, SessionSeed, UsageRow
 from openclaw.store.search import fold
+from openclaw.store.senders import NewlyHeard, Place, SenderRef, Senders
 from openclaw.store.sqlite import SqliteDatabase
 from openclaw.store.store import Accepted, Store
-from openclaw.store.tombstones import Person
+from openclaw.store.tombstones import Person, known_as
 from tests.conformance.making import (
     DONE,
     MAIN,
@@ -233,3 +235,20 @@ async def test_the_same_peer_elsewhere_is_another_person(store: Store, database:
     assert (receipt.sessions, receipt.inputs) == (0, 0)
     receipt = await erasing(database).erase_person(Person(peer_id="one", account_id="bot"), now_ms=NOON)
     assert (receipt.sessions, receipt.inputs) == (1, 1)
+
+
+@pytest.mark.spec("ROUTE-3")
+async def test_a_person_who_was_only_overheard_or_let_in_is_forgotten(database: Database) -> None:
+    people, erasing = Senders(database), Erasing(database)
+    ann, bob = (SenderRef("telegram", "default", name) for name in ("ann-4711", "bob"))
+    place = Place("telegram", "default", "-100")
+    for number, who in enumerate((ann, bob, ann)):
+        await people.hear(
+            NewlyHeard(place, f"m{number}", who.sender_id, who.sender_id, "secret words"), now_ms=NOON
+        )
+    await people.admit(ann, "Ann", owner=False, now_ms=NOON)
+    await people.ask(bob, "Bob", "CODE2222", now_ms=NOON)
+    receipt = await erasing.erase_person(known_as("telegram", "ann-4711"), now_ms=NOON)
+    assert (receipt.overheard, receipt.admissions) == (2, 1)
+    assert [one.sender for one in await people.heard(place)] == ["bob"]
+    assert [row.sender_id for row in await people.list(now_ms=NOON)] == ["bob"]

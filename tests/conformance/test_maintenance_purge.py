@@ -12,7 +12,7 @@ from openclaw.domain.transcript import AssistantMessage, TextBlock, ToolResultMe
 from openclaw.engine.drafts import draft_message
 from openclaw.errors import InvalidRequest
 from openclaw.store import purging, sessions
-from openclaw.store.database import Database, Transaction
+from openclaw.store.database import Database, Row, Transaction
 from openclaw.store.maintenance import Maintenance
 from openclaw.store.purging import Pace, words_of
 from openclaw.store.retention import sqlite_used_bytes
@@ -235,3 +235,45 @@ async def test_many_deleted_windows_are_given_up_in_slices(database: Database) -
     assert (purged.windows, purged.entries) == (115, 0)
     assert await count(database, "removals") == 115
     assert (await maintenance.purge(now_ms=NOON)).windows == 0
+
+
+class Counted:
+    """A transaction that notes how many texts were taken out of the index before each of its writes."""
+
+    def __init__(self, tx: Transaction) -> None:
+        self._tx = tx
+        self.parts = [0]
+
+    def rows(self, sql: str, params: Row = ()) -> list[Row]:
+        return self._tx.rows(sql, params)
+
+    def row(self, sql: str, params: Row = ()) -> Row | None:
+        return self._tx.row(sql, params)
+
+    def run(self, sql: str, params: Row = ()) -> None:
+        self.parts[-1] += sql == purging.SQL["unindex_words"]
+        if sql == purging.SQL["unindex_now"]:
+            self.parts.append(0)
+        self._tx.run(sql, params)
+
+
+@pytest.mark.spec("MAINT-2")
+async def test_the_index_forgets_a_few_texts_at_a_time_and_looks_at_the_clock_between(
+    store: Store, database: Database
+) -> None:
+    await create(store, HOOK, at=OLD)
+    texts = tuple(note(f"zebra number {number}") for number in range(70))
+    await store.append(HOOK.session_key, texts, now_ms=OLD)
+    await database.write(fold)
+    numbers = tuple(number for (number,) in await select(database, "SELECT search_no FROM search_rows"))
+    assert len(numbers) == 70
+
+    async def forget(ending: float) -> tuple[int, list[int]]:
+        def unit(tx: Transaction) -> tuple[int, list[int]]:
+            counted = Counted(tx)
+            return purging.unindex(counted, numbers[:10], ending), counted.parts
+
+        return await database.write(unit)
+
+    assert await forget(0.0) == (4, [4, 0]), "at least a few, however late it is"
+    assert await forget(time.perf_counter() + 3600) == (10, [0, 4, 2, 0]), "the first four are gone already"

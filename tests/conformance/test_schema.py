@@ -31,14 +31,25 @@ ROWS: dict[str, dict[str, Any]] = {
     "inbox": {"run_id": "i", "session_key": "k", "fingerprint": "f", "source": "cli", "principal": "p",
               "human": 1, "channel": "c", "account_id": "a", "peer_id": "p", "external_id": "x",
               "body": b"{}", "state": "queued", "consumed_by": None, "accepted_at": 1},
+    "system_events": {"session_key": "k", "text": "t", "missed": 0, "created_at": 1},
     "runs": {"run_id": "r", "session_key": "k", "agent_id": "a", "window_no": 1, "kind": "turn",
              "lane": "main", "state": "active", "outcome": None, "owner": "o", "fence": 1, "resumes": 0,
              "started_at": 1, "last_progress": 1},
     "spawns": {"child_run_id": "c", "parent_key": "p", "child_key": "k", "parent_run_id": "r",
                "tool_call_id": "t", "state": "active", "body": b"{}", "created_at": 1},
     "waits": {"session_key": "k", "target": "t", "created_at": 1},
+    "attachments": {"child_key": "agent:main:main", "path": "a.txt", "size": 1, "sha256": "h", "body": b"x",
+                    "created_at": 1},
+    "thread_bindings": {"channel": "c", "account_id": "a", "recipient": "r", "thread_id": "",
+                        "session_key": "agent:main:main", "origin": "focus", "bound_at": 1, "used_at": 1,
+                        "idle_ms": None, "max_age_ms": None},
     "outbox": {"idempotency_key": "i", "session_key": "k", "channel": "c", "target": "t", "body": b"{}",
                "state": "prepared", "attempts": 0, "created_at": 1, "updated_at": 1, "expires_at": 1},
+    "senders": {"channel": "c", "account_id": "a", "sender_id": "s", "state": "asking", "code": "X",
+                "is_owner": 0, "asked_at": 1, "expires_at": 2},
+    "connector_notes": {"channel": "c", "account_id": "a", "name": "n", "value": b"x", "updated_at": 1},
+    "overheard": {"channel": "c", "account_id": "a", "peer_id": "p", "thread_id": "", "message_id": "m",
+                  "sender_id": "s", "sender": "Ann", "said": "hi", "heard_at": 1},
     "usage": {"call_id": "c", "state": "settled", "session_key": "k", "agent_id": "a", "run_id": "r",
               "provider": "p", "model": "m", "at": 1},
     "imports": {"agent_id": "a", "file_name": "f", "records": 0, "skipped": 0, "prefix_hash": "h", "size": 0,
@@ -52,7 +63,13 @@ ROWS: dict[str, dict[str, Any]] = {
     "search_pending": {"window_no": 1, "seq": 1, "words": "w"},
     "search_rows": {"window_no": 1, "seq": 1},
     "jobs": {"job_id": "j", "agent_id": "a", "enabled": 1, "body": b"{}", "created_at": 1, "updated_at": 1},
-    "devices": {"device_id": "d", "public_key": "p", "token_hash": "t", "body": b"{}", "created_at": 1},
+    "job_runs": {"job_id": "j", "due_at": 1, "run_id": "r", "session_key": "k", "state": "open", "missed": 0,
+                 "delivery": "none", "fired_at": 1},
+    "devices": {"device_id": "d", "public_key": "p", "body": b"{}", "created_at": 1, "approved_at": 1,
+                "last_seen_at": 1},
+    "device_tokens": {"token_hash": "t", "device_id": "known", "role": "node", "scopes": "", "created_at": 1,
+                      "last_used_at": 1},
+    "device_requests": {"request_id": "r", "device_id": "d", "body": b"{}", "created_at": 1, "expires_at": 1},
 }  # fmt: skip
 # A second row that differs from the first one only by these fields collides with it.
 TWINS: list[tuple[str, dict[str, Any]]] = [
@@ -72,12 +89,23 @@ TWINS: list[tuple[str, dict[str, Any]]] = [
     ("spawns", {"child_run_id": "d", "tool_call_id": "u"}),
     ("spawns", {"child_run_id": "d", "child_key": "l"}),
     ("waits", {"created_at": 2}),
+    ("attachments", {"body": b"y"}),
+    ("thread_bindings", {"origin": "spawn"}),
     ("outbox", {"target": "u"}),
+    ("senders", {"code": "Y"}),
+    ("senders", {"sender_id": "t"}),
+    ("overheard", {"said": "other"}),
+    ("connector_notes", {"value": b"y"}),
+    ("job_runs", {"run_id": "s"}),
+    ("job_runs", {"due_at": 2}),
     ("usage", {"run_id": "s"}),
     ("jobs", {"agent_id": "b"}),
-    ("devices", {"token_hash": "u"}),
-    ("archives", {"path": "/b"}),
+    ("devices", {"public_key": "q"}),
+    ("archives", {"size": 5}),
     ("devices", {"device_id": "e"}),
+    ("device_tokens", {"role": "operator"}),
+    ("device_requests", {"device_id": "e"}),
+    ("device_requests", {"request_id": "s"}),
 ]
 # These differ in what makes a row another one.
 SIBLINGS: list[tuple[str, dict[str, Any]]] = [
@@ -97,7 +125,11 @@ SIBLINGS: list[tuple[str, dict[str, Any]]] = [
     ("spawns", {"child_run_id": "d", "child_key": "l", "parent_run_id": "s"}),
     ("waits", {"target": "u"}),
     ("waits", {"session_key": "l"}),
-    ("devices", {"device_id": "e", "token_hash": None}),
+    ("attachments", {"path": "b.txt"}),
+    ("thread_bindings", {"thread_id": "7"}),
+    ("devices", {"device_id": "e", "public_key": "q"}),
+    ("device_tokens", {"token_hash": "u"}),
+    ("device_requests", {"request_id": "s", "device_id": "e"}),
 ]
 # A row with this change is refused by itself.
 REFUSED: list[tuple[str, dict[str, Any]]] = [
@@ -119,16 +151,28 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("inbox", {"state": "consumed"}),
     ("inbox", {"consumed_by": "r"}),
     ("inbox", {"state": "cancelled", "consumed_by": "r"}),
+    ("system_events", {"missed": -1}),
     ("runs", {"state": "paused"}),
     ("runs", {"state": "ended"}),
     ("runs", {"outcome": "ok"}),
     ("runs", {"state": "ended", "outcome": "maybe"}),
     ("spawns", {"state": "lost"}),
     ("outbox", {"state": "gone"}),
+    ("thread_bindings", {"session_key": "agent:main:unknown"}),
+    ("thread_bindings", {"origin": "wish"}),
+    ("thread_bindings", {"idle_ms": -1}),
+    ("senders", {"state": "gone"}),
+    ("senders", {"state": "admitted"}),
+    ("job_runs", {"state": "ended"}),
+    ("job_runs", {"delivery": "lost"}),
     ("usage", {"state": "free"}),
     ("jobs", {"enabled": 2}),
     ("archives", {"size": -1}),
     ("archives", {"window_no": 77}),
+    ("device_tokens", {"device_id": "unknown"}),
+    ("attachments", {"child_key": "agent:main:unknown"}),
+    ("attachments", {"size": -1}),
+    ("device_tokens", {"role": "king"}),
 ]
 
 
@@ -143,6 +187,7 @@ async def ground(store: Store, database: SqliteDatabase) -> SqliteDatabase:
     """A database with what the rows above refer to."""
     await create(store, MAIN)
     await execute(database, "INSERT INTO blobs VALUES ('stored', 1, ?)", b"\0")
+    await execute(database, "INSERT INTO devices VALUES ('known', 'its key', ?, 1, 1, 1)", b"{}")
     await execute(
         database,
         "INSERT INTO conversations (channel, account_id, peer_kind, peer_id, thread_id, created_at, "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import unicodedata
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
@@ -324,3 +325,26 @@ def test_the_counters_are_exact_after_any_sequence(operations: list[tuple[str, s
             assert page.total == len(page.rows) == expected
 
     in_memory(scenario)
+
+
+@pytest.mark.spec("RPC-5")
+async def test_a_list_without_machines_and_of_some_agents(store: Store) -> None:
+    kinds = ("main", "subagent", "cron", "hook", "node", "other")
+    for number, kind in enumerate(kinds):
+        await create(store, seed(kind, "a", kind=kind), at=NOON + number)
+    await create(store, seed("old", "gone"), at=NOON + 10)
+
+    async def listed(**asked: Any) -> tuple[list[str], int]:
+        page = await store.list_sessions(ListQuery(**asked))
+        return [row.session_key.split(":")[-1] for row in page.rows], page.total
+
+    assert await listed(agent_id="a", hide_subagents=True) == (["other", "node", "hook", "cron", "main"], 5)
+    assert await listed(agent_id="a", hide_cron=True) == (["other", "node", "hook", "subagent", "main"], 5)
+    assert await listed(agent_id="a", hide_system=True) == (["other", "cron", "subagent", "main"], 4)
+    everything = {"hide_subagents": True, "hide_cron": True, "hide_system": True}
+    assert await listed(**everything) == (["old", "other", "main"], 3)
+    assert await listed(**everything, agent_ids=("a",)) == (["other", "main"], 2)
+    assert await listed(**everything, agent_ids=("a", "b"), limit=1) == (["other"], 2)
+    assert await listed(agent_ids=("a",), search="AIN") == (["main"], 1)
+    assert await listed(agent_id="gone", agent_ids=("a",)) == ([], 0)
+    assert await listed(agent_ids=()) == ([], 0)

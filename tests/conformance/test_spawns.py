@@ -16,7 +16,7 @@ from openclaw.store.database import Database, Transaction
 from openclaw.store.inbox import NewInput
 from openclaw.store.records import EntryDraft, SessionSeed, UserInput
 from openclaw.store.runs import RunLost
-from openclaw.store.spawns import NewChild, SpawnBody, SpawnRow, Spawns, TooMany
+from openclaw.store.spawns import NewChild, NotBegun, SpawnBody, SpawnRow, Spawns, TooMany
 from openclaw.store.store import Store
 from tests.conformance.making import (
     DONE,
@@ -57,7 +57,7 @@ def child(
     return msgspec.structs.replace(new, **fields)
 
 
-async def spawn(database: Database, new: NewChild, at: int = NOON) -> SpawnRow | TooMany:
+async def spawn(database: Database, new: NewChild, at: int = NOON) -> SpawnRow | TooMany | NotBegun:
     return await database.write(lambda tx: spawns.begin(tx, new, at))
 
 
@@ -131,7 +131,7 @@ async def test_the_cap_holds_under_eight_callers(store: Store, database: Databas
     await create(store, MAIN)
     await create(store, seed("other"))
 
-    async def storm(caller: int) -> list[SpawnRow | TooMany]:
+    async def storm(caller: int) -> list[SpawnRow | TooMany | NotBegun]:
         mine = (child(n, most=most, run_id=f"run-{caller}") for n in range(4))
         return [await spawn(database, new) for new in mine]
 

@@ -45,6 +45,18 @@ class GatewayProcess:
     def database(self) -> Path:
         return self.home / "state" / "openclaw.sqlite"
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def log_text(self) -> str:
+        return self._log.read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
+
     async def start(self) -> None:
         """Start, and return once the handshake succeeds."""
         process = self._spawn()

@@ -6,11 +6,18 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
-from tests.fakes.openai_server import FakeOpenAIServer
 
-Server = TypeVar("Server", bound=FakeOpenAIServer)
+class Served(Protocol):
+    """Something that serves between its two ends."""
+
+    async def __aenter__(self) -> Any: ...
+
+    async def __aexit__(self, kind: None, error: None, trace: None, /) -> None: ...
+
+
+Server = TypeVar("Server", bound=Served)
 
 
 @contextmanager

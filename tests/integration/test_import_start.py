@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from openclaw.app.doctor import check
+from openclaw.app.checkup import check
 from openclaw.cli.main import run
 from openclaw.errors import Unavailable
 from openclaw.store.lockfile import OwnerLock
@@ -24,14 +24,16 @@ Said = tuple[int, str, str]
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    """A state directory that commands of this process use."""
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    """A state directory that commands of this process use; only its owner reads what is made in it."""
+    usual = os.umask(0o077)
     place = Place(tmp_path / "state")
     for name in [one for one in os.environ if one.startswith("OPENCLAW_")]:
         monkeypatch.delenv(name)
     for name, value in place.env.items():
         monkeypatch.setenv(name, value)
-    return place
+    yield place
+    os.umask(usual)
 
 
 @pytest.fixture
@@ -104,7 +106,7 @@ def test_the_modes_of_the_doctor(place: Place, openclaw: Callable[..., Said]) ->
     assert report["stores"][0]["agentId"] == "bob" and report["stores"][0]["imported"] == 1
     assert report["stores"][0]["skipped"] == 1 and "garbage" not in out
     code, out, _ = openclaw("doctor")
-    assert code == 1 and COMMAND in out and "problem  sessions" in out and "ok       database" in out
+    assert code == 1 and COMMAND in out and "✗ sessions" in out and "✓ database" in out
     code, out, _ = openclaw("doctor", "--fix")
     assert code == 0 and "1 sessions imported" in out
     assert openclaw("doctor", "--json")[0] == 0
@@ -125,7 +127,7 @@ def test_mistakes_have_an_answer(place: Place, openclaw: Callable[..., Said]) ->
     (place.state / "openclaw.json").write_text("{ nonsense: 1 }")
     assert openclaw("doctor", "--session-sqlite", "import")[0] == 1
     code, out, _ = openclaw("doctor")
-    assert code == 1 and "problem  config" in out
+    assert code == 1 and "✗ config" in out
 
 
 @pytest.mark.spec("OWN-6", "CLI-10", "DB-3")
@@ -134,8 +136,9 @@ def test_a_running_gateway_is_named(place: Place, openclaw: Callable[..., Said])
     lock = OwnerLock(place.state / "openclaw.sqlite")
     lock.take()
     try:
+        code, out, _ = openclaw("doctor")
+        assert code == 0 and f"(process {os.getpid()})" in out and "left to the gateway" in out
         for arguments in (
-            ("doctor",),
             ("doctor", "--session-sqlite", "import"),
             ("sessions", "export", "main"),
         ):

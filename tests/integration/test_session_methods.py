@@ -87,6 +87,13 @@ async def test_archive_needs_the_session_it_saw(client: WireClient) -> None:
     with pytest.raises(RefusedError) as refused:
         await client.call("sessions.patch", {"key": "proj", "archived": True, "expectedSessionId": "old"})
     assert refused.value.error["details"]["reason"] == "session-changed"
+    with pytest.raises(RefusedError, match="changed"):
+        await client.call(
+            "sessions.patch", {"key": "proj", "pinned": True, "expectedLifecycleRevision": "old"}
+        )
+    row = (await client.call("sessions.describe", {"key": "proj"}))["session"]
+    guard = {"expectedLifecycleRevision": row["lifecycleRevision"]}
+    await client.call("sessions.patch", {"key": "proj", "label": "Kept", **guard})
     done = await client.call(
         "sessions.patch", {"key": "proj", "archived": True, "expectedSessionId": made["sessionId"]}
     )

@@ -42,7 +42,7 @@ async def test_a_plain_turn_has_its_events_in_order(house: House, client: WireCl
     house.model.script(OK)
     await client.call("sessions.subscribe")
     ack = await client.call("chat.send", {"sessionKey": "proj1", "message": "hi", "idempotencyKey": "run-1"})
-    assert ack == {"runId": "run-1", "status": "started"}
+    assert ack == {"runId": "run-1", "status": "started", "messageSeq": 2}
     final = await client.ended("run-1")
     assert final["message"]["content"] == [{"type": "text", "text": "Hello you"}]
     await client.wait_for(

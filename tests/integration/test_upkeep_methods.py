@@ -101,7 +101,6 @@ async def test_a_cleanup_that_makes_no_sense_says_why(client: WireClient) -> Non
     assert "exclude one another" in await refusal(
         client, "sessions.cleanup", {"agent": "main", "allAgents": True}
     )
-    assert "fixDmScope" in await refusal(client, "sessions.cleanup", {"fixDmScope": True})
     assert await client.call("sessions.cleanup", {"fixMissing": True, "allAgents": True})
 
 

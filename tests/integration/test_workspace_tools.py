@@ -121,12 +121,22 @@ def _is_running(pid: int) -> bool:
         return False
 
 
+class BareHouse(House):
+    """A machine on which no program is found."""
+
+    @property
+    def env(self) -> dict[str, str]:
+        return super().env | {"PATH": str(self.home)}
+
+
 async def test_a_sandboxed_agent_is_told_what_is_missing(house: House) -> None:
+    house = BareHouse(house.home, house.model)
     house.config["agents"]["defaults"]["sandbox"] = {"mode": "all"}
     async with house.gateway() as gateway, WireClient(f"ws://127.0.0.1:{gateway.port}", TOKEN) as client:
         answer = json.loads(await use(house, client, "1", "exec", command="touch x"))
     assert answer["status"] == "forbidden"
     assert "no sandbox backend is installed" in answer["error"]
+    assert "apt install bubblewrap" in answer["error"]
     assert not list(house.home.glob("**/x"))
 
 

@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 
+from tests.simulation.family import FamilyStory
 from tests.simulation.story import STEPS_PER_STORY, Story, Told, tell_stories
 
 
@@ -14,18 +15,19 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="the seed of the first story (1)")
     parser.add_argument("--steps", type=int, default=STEPS_PER_STORY, help="how many steps in all (1000)")
     parser.add_argument("--verbose", action="store_true", help="print what happens in a single story")
+    parser.add_argument("--helpers", action="store_true", help="with sub-agents, exchanges and commands")
     chosen = parser.parse_args()
+    kind = FamilyStory if chosen.helpers else Story
     if chosen.verbose:
-        return _tell_aloud(chosen.seed, chosen.steps)
+        return _tell_aloud(kind(chosen.seed, min(chosen.steps, STEPS_PER_STORY)))
     began = time.monotonic()
-    told = tell_stories(chosen.seed, chosen.steps, _show_progress)
+    told = tell_stories(chosen.seed, chosen.steps, _show_progress, kind)
     print(f"\n{told.steps} steps in {time.monotonic() - began:.0f} s, every promise held")
     _show(told)
     return 0
 
 
-def _tell_aloud(seed: int, steps: int) -> int:
-    story = Story(seed, min(steps, STEPS_PER_STORY))
+def _tell_aloud(story: Story) -> int:
     try:
         _show(story.tell())
     finally:

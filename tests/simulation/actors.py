@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
@@ -20,7 +20,7 @@ from openclaw.engine.turns import Incoming, Receipt
 from openclaw.errors import IdempotencyConflict, OpenClawError
 from openclaw.store.inbox import ExternalId
 from openclaw.store.records import UserInput
-from tests.simulation.configuring import CHANNELS, PLACES, Place, draw_settings
+from tests.simulation.configuring import CHANNELS, PLACES, Place
 from tests.simulation.memory import Sent
 from tests.simulation.process import Process
 
@@ -39,6 +39,8 @@ _PROVENANCE = {
 
 
 class Actors:
+    weights: ClassVar[dict[str, int]] = WEIGHTS
+
     def __init__(self, process: Process) -> None:
         self.process = process
         self.memory = process.memory
@@ -48,7 +50,7 @@ class Actors:
 
     def act(self) -> None:
         """One step, drawn from the seed."""
-        kind = self.rng.choices(tuple(WEIGHTS), tuple(WEIGHTS.values()))[0]
+        kind = self.rng.choices(tuple(self.weights), tuple(self.weights.values()))[0]
         getattr(self, f"_{kind.replace(' ', '_')}")(kind)
 
     def _request(self, work: Coroutine[Any, Any, None], sent: Sent | None = None) -> None:
@@ -340,7 +342,7 @@ class Actors:
 
     def _reload(self, kind: str) -> None:
         self.memory.step(kind)
-        self.process.reload(draw_settings(self.rng))
+        self.process.reload(self.process.draw_settings(self.rng))
 
     def _jump_in_time(self, kind: str) -> None:
         minutes = self.rng.choice((1, 40, 13 * 60, 26 * 60, -1.5))

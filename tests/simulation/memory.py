@@ -80,6 +80,15 @@ class Memory:
         self.steps[kind] += 1
         self.log.append(f"{self.time():.3f} {kind} {detail}")
 
+    def is_command(self, run_id: str) -> bool:
+        return run_id.startswith("command ")
+
+    def is_own(self, run_id: str) -> bool:
+        """Whether the gateway itself made this input, or a person's command that is no message."""
+        if self.is_command(run_id) or ":" in run_id:
+            return True
+        return bool(self.image.one("SELECT count(*) FROM spawns WHERE child_run_id = ?", run_id))
+
     def broken(self, text: str) -> None:
         """A promise is broken. Kept as well as raised: whoever called may catch exceptions."""
         self.violations.append(text)
@@ -110,7 +119,8 @@ def failures_kept(memory: Memory) -> Iterator[None]:
     propagates, level = log.propagate, log.level
     log.addHandler(listener)
     log.propagate = False
-    log.setLevel(logging.INFO)  # whatever another test in this process left: a story depends on its seed alone
+    # Whatever another test in this process left: a story depends on its seed alone.
+    log.setLevel(logging.INFO)
     try:
         yield
     finally:

@@ -18,7 +18,7 @@ from openclaw.engine.care import Care
 from openclaw.engine.compaction import Compactor
 from openclaw.engine.contexts import ContextCache
 from openclaw.engine.lanes import Lanes
-from openclaw.engine.ports import Model, ModelRequest
+from openclaw.engine.ports import Model, ModelRequest, Tool
 from openclaw.engine.prompt import Prompts
 from openclaw.engine.runs import Run, RunServices
 from openclaw.engine.settings import EngineSettings
@@ -73,7 +73,7 @@ class Process:
         self.rng = Random(f"process {memory.seed} {self.number}")
         self.loop = VirtualLoop(self.rng, memory.time())
         memory.time = self.loop.time
-        self.settings: EngineSettings = draw_settings(self.rng)
+        self.settings: EngineSettings = self.draw_settings(self.rng)
         self.clock = VirtualClock(self.loop, memory)
         self.ids = CountedIds(memory, self.number)
         self.tasks: set[asyncio.Task[None]] = set()
@@ -85,11 +85,20 @@ class Process:
         self.database = SimulatedDatabase(memory.image, self.rng, memory.faults, self._on_fault)
         self.store = Store(self.database)
         self._stems: dict[tuple[int, str], tuple[int, bytes]] = {}
-        self._wire(model or SimulatedModel(memory, self._check_request))
+        self._wire(model or self.make_model())
+
+    def draw_settings(self, rng: Random) -> EngineSettings:
+        return draw_settings(rng)
+
+    def make_model(self) -> Model:
+        return SimulatedModel(self.memory, self._check_request)
+
+    def make_tools(self) -> list[Tool]:
+        return [SimulatedTool(name, self.memory, lambda: self.database.dead) for name in TOOLS]
 
     def _wire(self, model: Model) -> None:
         models = {"openai-simulated": model, "anthropic-simulated": model}
-        tools = ToolRegistry(SimulatedTool(name, self.memory, lambda: self.database.dead) for name in TOOLS)
+        tools = ToolRegistry(self.make_tools())
         self.budgets = Budgets(self.database)
         compactions = self.compactions = Compactions(self.database)
         self.contexts = ContextCache(self.store, compactions, limit_bytes=60_000)

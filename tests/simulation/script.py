@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from openclaw.domain.transcript import AssistantMessage, Cost, TextBlock, ToolCallBlock, Usage
 from openclaw.engine.ports import (
@@ -48,6 +48,8 @@ TOOLS = ("change", "hang", "look", "peek", "wait")
 class SimulatedModel:
     """`on_request` checks what was asked; what it returns is called when the answer has ended."""
 
+    kinds: ClassVar[dict[str, int]] = KINDS
+
     def __init__(self, memory: Memory, on_request: Callable[[ModelRequest], Callable[[], None]]) -> None:
         self._memory = memory
         self._on_request = on_request
@@ -55,7 +57,7 @@ class SimulatedModel:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         number = len(self._memory.calls) + 1
         rng = Random(f"call {self._memory.seed} {number}")
-        kind = rng.choices(tuple(KINDS), tuple(KINDS.values()))[0]
+        kind = rng.choices(tuple(self.kinds), tuple(self.kinds.values()))[0]
         cost_usd = number / 1_000_000
         self._memory.calls[number] = cost_usd
         self._memory.step(f"model {kind}", f"call {number}")
@@ -67,20 +69,26 @@ class SimulatedModel:
         finally:
             done()
 
+    def texts(self, kind: str, number: int, rng: Random) -> tuple[str, ...]:
+        return _texts(kind, number, rng)
+
+    def calls(self, kind: str, number: int, rng: Random, request: ModelRequest) -> tuple[ToolCallBlock, ...]:
+        return _calls(number, rng) if kind == "calls tools" else ()
+
     async def _answer(
         self, kind: str, number: int, rng: Random, request: ModelRequest, cost_usd: float
     ) -> AsyncGenerator[ModelEvent, None]:
         await asyncio.sleep(rng.choice((0, 0.001, 0.003, 0.02, 0.5)))
         if kind == "silence":
             await asyncio.sleep(rng.choice((30, 200, 500)))
-        texts = _texts(kind, number, rng)
+        texts = self.texts(kind, number, rng)
         for text in texts:
             yield TextDelta(text)
             await asyncio.sleep(rng.choice((0, 0.001, 0.004)))
         if kind == "no end":
             return
         failure = FAILURES.get(kind)
-        calls = _calls(number, rng) if kind == "calls tools" else ()
+        calls = self.calls(kind, number, rng, request)
         usage = Usage(number, 10, 0, 0, number + 10, Cost(total=cost_usd))
         target = request.target
         yield ModelDone(

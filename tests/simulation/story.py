@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from typing import ClassVar
 
 from msgspec import Struct
 
@@ -50,6 +51,9 @@ class Told(Struct, frozen=True):
 
 
 class Story:
+    process_kind: ClassVar[type[Process]] = Process
+    actors_kind: ClassVar[type[Actors]] = Actors
+
     def __init__(self, seed: int, steps: int = STEPS_PER_STORY) -> None:
         self.memory = Memory(seed)
         self._limit = steps
@@ -65,7 +69,9 @@ class Story:
                     self._live_once()
         except BaseException as error:
             error.add_note(f"seed {memory.seed}, after {memory.total_steps} steps")
-            error.add_note(f"again: scripts/simulate --seed {memory.seed} --steps {self._limit} --verbose")
+            option = "" if type(self) is Story else " --helpers"
+            again = f"--seed {memory.seed} --steps {self._limit}{option}"
+            error.add_note(f"again: scripts/simulate {again} --verbose")
             raise
         finally:
             memory.image.close()
@@ -75,7 +81,7 @@ class Story:
         )  # fmt: skip
 
     def _live_once(self) -> None:
-        process = Process(self.memory)
+        process = self.process_kind(self.memory)
         asyncio.set_event_loop(process.loop)
         try:
             try:
@@ -97,7 +103,7 @@ class Story:
     # -- one process ---------------------------------------------------------------------------
 
     async def _live(self, process: Process) -> None:
-        memory, actors = self.memory, Actors(process)
+        memory, actors = self.memory, self.actors_kind(process)
         _set_faults(memory, on=True)
         process.spawn(process.recover())
         while not self._over:
@@ -134,13 +140,20 @@ class Story:
         _check_neglect(process)
         await actors.sweep()
         await self._until_idle(process, actors)
+        await self._settle_down(process, actors)
         process.excused.clear()
         _check_neglect(process)
         self._raise_what_broke(process)
-        audit(process)
+        self._audit(process)
         await check_caches(process)
         self._audits += 1
         memory.note("quiet")
+
+    async def _settle_down(self, process: Process, actors: Actors) -> None:
+        """What a story of another kind waits for besides."""
+
+    def _audit(self, process: Process) -> None:
+        audit(process)
 
     async def _until_idle(self, process: Process, actors: Actors) -> None:
         began_s = process.loop.time()
@@ -174,12 +187,17 @@ def _check_neglect(process: Process) -> None:
             process.memory.broken(f"work waits in {session_key} and nobody looks after it")
 
 
-def tell_stories(seed: int, steps: int, watch: Callable[[Told], None] = lambda _told: None) -> Told:
+def tell_stories(
+    seed: int,
+    steps: int,
+    watch: Callable[[Told], None] = lambda _told: None,
+    kind: type[Story] = Story,
+) -> Told:
     """Stories with the seeds from `seed` on, until so many steps were taken."""
     told = Told(0, {}, 0, 0, 0, 0)
     while told.steps < steps:
         before = told.steps
-        story = Story(seed, min(STEPS_PER_STORY, steps - before))
+        story = kind(seed, min(STEPS_PER_STORY, steps - before))
         try:
             told = told.plus(story.tell())
             check_beginnings(told)

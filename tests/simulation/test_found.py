@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 import pytest
 
 from openclaw.domain.commands import CommandCaller
@@ -262,3 +263,19 @@ def test_messages_that_interrupt_a_run_which_does_not_stop_are_acknowledged_at_o
         assert count(memory, "user") == 4
 
     play(Memory(1), scene, ScriptedModel(call_tool("hang"), then=say("done")))
+
+
+@pytest.mark.spec("QUE-5")
+def test_what_a_stranger_says_never_joins_a_turn_of_the_owner() -> None:
+    async def scene(process: Process) -> None:
+        memory = process.memory
+        await process.turns.accept(message("r1"))
+        await asyncio.sleep(0.05)
+        stranger = msgspec.structs.replace(message("r2", "give me the keys", "steer"), principal="pigeon:66")
+        await process.turns.accept(stranger)
+        await process.turns.accept(message("r3", "and hurry", "steer"))
+        await idle(process)
+        taken_by = dict(memory.image.peek("SELECT run_id, consumed_by FROM inbox"))
+        assert taken_by == {"r1": "r1", "r2": "r2", "r3": "r1"}
+
+    play(Memory(1), scene, ScriptedModel(call_tool("wait"), then=say("done")))

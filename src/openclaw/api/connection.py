@@ -29,6 +29,8 @@ from openclaw.protocol.frames import encode_json
 
 Json = dict[str, Any]
 Listener = Callable[[str, Json], None]
+# From our introduction and the gateway's challenge to what is sent as `connect`.
+Introduce = Callable[[Json, Json], Json]
 
 # More than a gateway ever buffers for one client.
 MAX_FRAME_BYTES = 64 * 1024 * 1024
@@ -67,17 +69,22 @@ class Connection:
         self._listeners: list[Listener] = []
         self._ended: list[Callable[[], None]] = []
         self._heard = asyncio.Event()  # the first word, or that there will be none
-        self._challenged = False
+        self._challenge: Json | None = None
         self._reader = asyncio.get_running_loop().create_task(self._read())
 
     @classmethod
-    async def open(cls, address: Address, scopes: Sequence[str]) -> Connection:
-        """Connect and introduce ourselves. Raises an OpenClawError that says why not."""
+    async def open(
+        cls, address: Address, scopes: Sequence[str], introduce: Introduce = lambda params, _challenge: params
+    ) -> Connection:
+        """Connect and introduce ourselves. Raises an OpenClawError that says why not.
+
+        `introduce` may add to the introduction, such as a device that signs the challenge.
+        """
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 connection = cls(await _dial(address))
                 try:
-                    await connection._shake_hands(address, scopes)
+                    await connection._shake_hands(address, scopes, introduce)
                 except BaseException:
                     await connection.close()
                     raise
@@ -160,16 +167,16 @@ class Connection:
             return
         name, payload = str(frame.get("event")), frame.get("payload")
         if name == "connect.challenge":
-            self._challenged = True
+            self._challenge = payload if isinstance(payload, dict) else {}
             self._heard.set()
         for listener in tuple(self._listeners):
             listener(name, payload if isinstance(payload, dict) else {})
 
     # -- handshake -----------------------------------------------------------------------------
 
-    async def _shake_hands(self, address: Address, scopes: Sequence[str]) -> None:
+    async def _shake_hands(self, address: Address, scopes: Sequence[str], introduce: Introduce) -> None:
         await self._heard.wait()
-        if not self._challenged:
+        if self._challenge is None:
             raise Unavailable(f"what answers at {address.url} is not an openclaw gateway")
         secrets = {"token": address.token, "password": address.password}
         auth = {name: secret for name, secret in secrets.items() if secret}
@@ -189,7 +196,7 @@ class Connection:
         }
         if auth:
             introduction["auth"] = auth
-        self.hello = await self.call("connect", introduction)
+        self.hello = await self.call("connect", introduce(introduction, self._challenge))
 
 
 class NotAFrame(Exception):

@@ -12,6 +12,7 @@ import msgspec
 from openclaw import __version__
 from openclaw.app.engine import Engine, Ground
 from openclaw.config.load import LoadedConfig
+from openclaw.config.shown import shown_text
 from openclaw.domain.promptreport import PromptReport
 from openclaw.domain.transcript import Message
 from openclaw.engine.care import Overhead, QuietListener, window_of
@@ -26,32 +27,36 @@ from openclaw.engine.commands.ports import (
     CompactionReport,
     SpawnRequest,
 )
-from openclaw.engine.compaction import Compacted, tell_result
+from openclaw.engine.compaction import Compacted, CompactionResult, tell_result
 from openclaw.engine.errands import seed_of
 from openclaw.engine.ports import ModelDone, ModelTarget, ToolContext
 from openclaw.engine.prompt import prompt_report
 from openclaw.engine.purse import Purse, account_of
 from openclaw.engine.settings import AgentSettings
+from openclaw.engine.subagents import close
 from openclaw.engine.turns import Incoming
 from openclaw.errors import InvalidRequest
+from openclaw.store.bindings import Bindings
 from openclaw.store.commands import CommandStore
+from openclaw.store.database import Transaction
 from openclaw.store.export import Export
 from openclaw.store.records import SessionRow, UserInput
 
 
 def build_commands(engine: Engine, ground: Ground, started_ms: int) -> Commands:
-    powers = _Powers(engine, ground)
+    powers = EnginePowers(engine, ground)
     settings = ground.source.current
     return Commands(
         CommandServices(
             store=engine.store,
             commands=CommandStore(ground.database),
+            bindings=Bindings(ground.database),
             powers=CommandPowers(
                 abort_run=engine.turns.abort,
                 check_model=ground.source.check_model,
                 models=lambda: settings().model_candidates,
                 tools=lambda session, agent: engine.tools.specs(
-                    agent.tools_for(session.entry) if session else agent.tools
+                    agent.tools_for(session.entry, session.session_key) if session else agent.tools
                 ),
                 compact=powers.compact,
                 undo_compaction=powers.undo_compaction,
@@ -60,8 +65,10 @@ def build_commands(engine: Engine, ground: Ground, started_ms: int) -> Commands:
                 ).ask,
                 tell_child=powers.tell_child,
                 spawn_child=powers.spawn_child,
+                close_children=powers.close_children,
                 export=workspace_export(engine.store, Export(ground.database), settings),
                 prompt_report=powers.report,
+                show_config=lambda path: shown_text(ground.in_force().config, path),
             ),
             settings=settings,
             rules=lambda: _rules(ground.in_force),
@@ -80,7 +87,7 @@ def _rules(in_force: Callable[[], LoadedConfig]) -> CommandRules:
     return CommandRules(text=commands.text, config=commands.config, debug=commands.debug)
 
 
-class _Powers:
+class EnginePowers:
     """What commands ask of the engine, each a few calls put together."""
 
     def __init__(self, engine: Engine, ground: Ground) -> None:
@@ -91,7 +98,8 @@ class _Powers:
         return await self._engine.contexts.messages(session.window_no, session.last_seq)
 
     async def prompt(self, session: SessionRow) -> str:
-        return (await self._engine.prompts.of(self._agent(session))).text
+        prompt = await self._engine.prompts.for_session(session, self._agent(session))
+        return prompt.text
 
     async def ask_models(
         self, session: SessionRow, targets: Sequence[ModelTarget], make_request: MakeRequest
@@ -105,20 +113,27 @@ class _Powers:
         finally:
             await purse.settle()
 
-    async def compact(self, session_key: str, instructions: str | None) -> CompactionReport:
-        session = await self._session(session_key)
+    async def compact_session(self, session: SessionRow, instructions: str) -> CompactionResult:
         agent, purse = self._agent(session), self._purse(session, "compact")
         try:
-            result = await self._engine.care.compact(
+            return await self._engine.care.compact(
                 session,
                 agent,
                 "manual",
                 await self._overhead(session),
                 purse,
-                instructions=instructions or "",
+                instructions=instructions,
             )
         finally:
             await purse.settle()
+
+    async def overhead_tokens(self, session: SessionRow) -> int:
+        """What a call of this session costs besides its messages."""
+        return (await self._overhead(session)).tokens()
+
+    async def compact(self, session_key: str, instructions: str | None) -> CompactionReport:
+        session = await self._session(session_key)
+        result = await self.compact_session(session, instructions or "")
         return CompactionReport(isinstance(result, Compacted), tell_result(result, self._window(session)))
 
     async def undo_compaction(self, session_key: str) -> CompactionReport:
@@ -129,7 +144,7 @@ class _Powers:
 
     async def report(self, session: SessionRow | None, agent: AgentSettings) -> PromptReport:
         """What a turn would be given now."""
-        prompt = await self._engine.prompts.of(agent)
+        prompt = await self._engine.prompts.for_session(session, agent)
         tools = self._engine.tools.specs(agent.tools)
         report = msgspec.convert(prompt_report(prompt, tools, ""), PromptReport)
         entry = session.entry if session else None
@@ -155,7 +170,8 @@ class _Powers:
         agent = self._agent(row)
         context = ToolContext(
             row.session_key, row.entry.session_id, row.agent_id, request.run_id, "command",
-            self._ground.clock.now_ms(), owner=True, workspace=agent.workspace, sandboxed=agent.sandboxed,
+            self._ground.clock.now_ms(), owner=True, workspace=agent.workspace,
+            sandboxed=agent.is_sandboxed(row.session_key),
         )  # fmt: skip
         outcome = await self._engine.tools.call(
             "sessions_spawn", {"task": request.task}, context, ("sessions_spawn",)
@@ -169,6 +185,20 @@ class _Powers:
         if outcome.is_error:
             raise InvalidRequest(str(told.get("error") or "the helper could not be started"))
         return str(told["childSessionKey"])
+
+    async def close_children(self, child_keys: tuple[str, ...], tell: bool) -> None:
+        """Settle helpers that were stopped, in one commit."""
+        woken: list[str] = []
+        now_ms = self._ground.clock.now_ms()
+
+        def unit(tx: Transaction) -> None:
+            woken.clear()
+            for child_key in child_keys:
+                close(tx, child_key, now_ms, woken, tell=tell)
+
+        await self._ground.database.write(unit)
+        for session_key in woken:
+            self._engine.workers.wake(session_key)
 
     async def _session(self, session_key: str) -> SessionRow:
         session = await self._engine.store.session(session_key)
@@ -185,7 +215,8 @@ class _Powers:
 
     async def _overhead(self, session: SessionRow) -> Overhead:
         agent = self._agent(session)
-        return Overhead((await self._engine.prompts.of(agent)).text, self._engine.tools.specs(agent.tools))
+        prompt = await self._engine.prompts.for_session(session, agent)
+        return Overhead(prompt.text, self._engine.tools.specs(agent.tools))
 
     def _purse(self, session: SessionRow, what: str) -> Purse:
         agent, call = self._agent(session), f"{what}-{self._ground.ids.uuid()}"

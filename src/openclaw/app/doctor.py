@@ -1,4 +1,4 @@
-"""What `openclaw doctor` does: look at the state directory, import the founding layout, check the import.
+"""What `openclaw doctor` does with sessions: import the founding layout, check the import, mend the file.
 
 Works only while no gateway runs, and says so otherwise (CLI-10). Also the place of the
 rule that a gateway does not start beside a history that it does not know (DB-6).
@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
 
-from openclaw.app.offline import is_sqlite, offline_store, shown_place
+from openclaw.app.offline import database_path, is_sqlite, offline_store, shown_place
 from openclaw.config import views
 from openclaw.config.agent_view import agent_ids, default_agent_id
 from openclaw.config.load import LoadedConfig, session_store_path, state_dir
 from openclaw.config.schema import Config
 from openclaw.domain.keys import valid_agent_id
-from openclaw.errors import StoreCorrupt, Unavailable
+from openclaw.errors import InvalidRequest, StoreCorrupt, Unavailable
 from openclaw.store.database import Database
 from openclaw.store.legacy import writing
 from openclaw.store.legacy.importing import LegacyImport, Outcome, outcome_of
 from openclaw.store.legacy.planning import ImportPlan, LegacyStore, make_plan
 from openclaw.store.legacy.reading import hash_of_file
+from openclaw.store.salvage import Compacted, Recovered, compact, recover
 
 Mode = Literal["inspect", "dry-run", "import", "validate"]
 IMPORT_COMMAND = "openclaw doctor --session-sqlite import --session-sqlite-all-agents"
@@ -42,20 +43,6 @@ class SqliteReport(Struct, frozen=True, rename="camel"):
     took_ms: int
 
 
-class Check(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """One thing that was looked at. `fix` is what to do when it is not well."""
-
-    name: str
-    ok: bool
-    detail: str
-    fix: str | None = None
-
-
-class CheckReport(Struct, frozen=True, rename="camel"):
-    ok: bool
-    checks: tuple[Check, ...]
-
-
 class ProgressFeed(Struct, frozen=True):
     """Hears how much there is to do, and then each piece that is done; both in bytes."""
 
@@ -63,7 +50,7 @@ class ProgressFeed(Struct, frozen=True):
     advance: Callable[[int], None] = lambda _count: None
 
 
-_SILENT = ProgressFeed()
+SILENT = ProgressFeed()
 
 
 # -- where the founding layout lies ----------------------------------------------------------------
@@ -104,7 +91,7 @@ def _has_transcripts(store: LegacyStore) -> bool:
 async def refuse_unimported(database: Database, config: Config, env: Mapping[str, str]) -> None:
     """Raise Unavailable, naming the command, when there is a legacy store that was not imported (DB-6)."""
     for store in await asyncio.to_thread(legacy_stores, config, env):
-        if await _is_unimported(database, store):
+        if await is_unimported(database, store):
             raise Unavailable(
                 f"{store.index_path} holds sessions of an earlier layout that were not imported; starting "
                 f"without them would look like lost history. Import them with: {IMPORT_COMMAND}",
@@ -112,7 +99,7 @@ async def refuse_unimported(database: Database, config: Config, env: Mapping[str
             )
 
 
-async def _is_unimported(database: Database, store: LegacyStore) -> bool:
+async def is_unimported(database: Database, store: LegacyStore) -> bool:
     """By size and time where they say enough, by content otherwise."""
     path = store.index_path
     if not path.is_file():
@@ -135,30 +122,32 @@ async def session_sqlite(
     loaded: LoadedConfig,
     env: Mapping[str, str],
     agent_id: str | None = None,
-    progress: ProgressFeed = _SILENT,
+    progress: ProgressFeed = SILENT,
+    stores: Sequence[LegacyStore] | None = None,
 ) -> SqliteReport:
-    """Run one mode over the stores of one agent, or of all."""
+    """Run one mode over the stores of one agent, or of all; or over `stores` that lie elsewhere."""
     began = time.monotonic()
     async with offline_store(
         loaded.config, env, doing=f"doctor ({mode})", create=mode == "import"
     ) as database:
-        outcomes = await _over_stores(mode, database, loaded.config, env, agent_id, progress)
+        found = legacy_stores(loaded.config, env, agent_id) if stores is None else stores
+        outcomes = await over_stores(mode, database, loaded.config, found, progress)
     ok = not any(outcome.failed for outcome in outcomes)
     took_ms = round((time.monotonic() - began) * 1000)
     return SqliteReport(mode, ok, shown_place(loaded.config, env), outcomes, took_ms)
 
 
-async def _over_stores(
+async def over_stores(
     mode: Mode,
     database: Database,
     config: Config,
-    env: Mapping[str, str],
-    agent_id: str | None,
+    stores: Sequence[LegacyStore],
     progress: ProgressFeed,
 ) -> tuple[Outcome, ...]:
+    """Run one mode over these stores; one that cannot be read is told and does not stop the others."""
     outcomes: list[Outcome] = []
     plans: list[ImportPlan] = []
-    for store in legacy_stores(config, env, agent_id):
+    for store in stores:
         try:
             plans.append(make_plan(store, views.key_settings(config)))
         except (StoreCorrupt, OSError) as error:
@@ -196,50 +185,49 @@ def _bytes_of(plan: ImportPlan) -> int:
     return sum((plan.store.folder / name).stat().st_size for name in names)
 
 
-# -- the general check -----------------------------------------------------------------------------
+# -- mending the file ------------------------------------------------------------------------------
 
 
-async def check(
-    loaded: LoadedConfig, env: Mapping[str, str], *, fix: bool, progress: ProgressFeed = _SILENT
-) -> CheckReport:
-    """Look at config, database and legacy stores; with `fix`, import what was not imported."""
-    checks = [_check_config(loaded)]
-    async with offline_store(loaded.config, env, doing="doctor", create=fix) as database:
-        checks.append(await _check_database(database, loaded.config, env))
-        waiting = [
-            store for store in legacy_stores(loaded.config, env) if await _is_unimported(database, store)
-        ]
-        if fix and waiting:
-            outcomes = await _over_stores("import", database, loaded.config, env, None, progress)
-            done = sum(outcome.imported for outcome in outcomes)
-            failed = sum(outcome.failed for outcome in outcomes)
-            told = [problem for outcome in outcomes for problem in outcome.problems]
-            detail = f"{done} sessions imported, {len(told)} problems" + "".join(
-                f"\n  {one}" for one in told[:20]
-            )
-            checks.append(Check("sessions", not failed, detail))
-        elif waiting:
-            detail = f"not imported: {', '.join(str(store.index_path) for store in waiting)}"
-            checks.append(Check("sessions", False, detail, IMPORT_COMMAND))
-        else:
-            checks.append(Check("sessions", True, "nothing of an earlier layout waits to be imported"))
-    return CheckReport(all(one.ok for one in checks), tuple(checks))
+class MendReport(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The result of `recover` or `compact`. `imported` came back from files of an earlier layout."""
+
+    mode: Literal["recover", "compact"]
+    ok: bool
+    database: str
+    took_ms: int
+    recovered: Recovered | None = None
+    imported: int = 0
+    compacted: Compacted | None = None
 
 
-def _check_config(loaded: LoadedConfig) -> Check:
-    if loaded.problems:
-        text = "\n".join(str(problem) for problem in loaded.problems)
-        return Check("config", False, text, "openclaw config validate")
-    where = str(loaded.path) if loaded.exists else f"{loaded.path} does not exist; defaults apply"
-    return Check("config", True, where)
+async def recover_store(
+    loaded: LoadedConfig, env: Mapping[str, str], progress: ProgressFeed = SILENT
+) -> MendReport:
+    """Save what can be read of a damaged database, then bring back what earlier files still hold (DB-7).
+
+    The damaged file stays beside the new one; a database that is whole is left as it is.
+    """
+    began = time.monotonic()
+    path = _file_of(loaded.config, env, "recover")
+    saved = await asyncio.to_thread(recover, path, time.strftime("%Y%m%d-%H%M%S"))
+    imported = 0
+    if saved.damaged and saved.ok:
+        report = await session_sqlite("import", loaded, env, progress=progress)
+        imported = sum(outcome.imported for outcome in report.stores)
+    took_ms = round((time.monotonic() - began) * 1000)
+    return MendReport("recover", saved.ok, str(path), took_ms, recovered=saved, imported=imported)
 
 
-async def _check_database(database: Database, config: Config, env: Mapping[str, str]) -> Check:
-    place = shown_place(config, env)
+async def compact_store(loaded: LoadedConfig, env: Mapping[str, str]) -> MendReport:
+    """Give the space of what was removed back to the disk."""
+    began = time.monotonic()
+    path = _file_of(loaded.config, env, "compact")
+    done = await asyncio.to_thread(compact, path)
+    took_ms = round((time.monotonic() - began) * 1000)
+    return MendReport("compact", True, str(path), took_ms, compacted=done)
+
+
+def _file_of(config: Config, env: Mapping[str, str], mode: str) -> Path:
     if not is_sqlite(config):
-        return Check("database", True, f"{place} answers")
-    found = await database.read(lambda tx: tx.rows("PRAGMA quick_check(20)"))
-    if found == [("ok",)]:
-        return Check("database", True, place)
-    damage = "; ".join(str(row[0]) for row in found)
-    return Check("database", False, f"{place}: {damage}", "restore a backup; nothing was changed")
+        raise InvalidRequest(f"{mode} is for the embedded database; PostgreSQL has its own tools")
+    return database_path(env)

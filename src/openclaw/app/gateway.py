@@ -9,30 +9,31 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import signal
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 from aiohttp import web
 from msgspec import Struct
 
-from openclaw import __version__
+from openclaw.app.about import keep_log, tell_about
+from openclaw.app.automation import build_cron
+from openclaw.app.channels import build_channels
 from openclaw.app.commands import build_commands
 from openclaw.app.discovery import find_models
+from openclaw.app.door import choose_host
 from openclaw.app.engine import Ground, build_engine
 from openclaw.app.housekeeping import Housekeeper
+from openclaw.app.httpdoor import http_settings
+from openclaw.app.services import Parts, build_services
 from openclaw.app.settings import SettingsSource
 from openclaw.app.system import RandomIds, SystemClock, Tasks
 from openclaw.app.upkeep import ground_of
 from openclaw.config import reload
 from openclaw.config.credentials import secrets
-from openclaw.config.load import LoadedConfig, config_path, state_dir
+from openclaw.config.load import LoadedConfig, state_dir
 from openclaw.config.schema import Config
-from openclaw.config.write import ensure_token
 from openclaw.engine.contexts import ContextCache
 from openclaw.engine.events import EngineEvent
 from openclaw.engine.notices import Notices
@@ -40,11 +41,12 @@ from openclaw.engine.ports import Clock
 from openclaw.engine.turns import Turns
 from openclaw.engine.workers import Workers
 from openclaw.errors import OpenClawError, Unavailable
+from openclaw.gateway.http.follow import Followers
+from openclaw.gateway.http.guards import LOOPBACK_HOSTS
 from openclaw.gateway.hub import Hub
-from openclaw.gateway.server import LOOPBACK_HOSTS, GatewayServer, ServerSettings
+from openclaw.gateway.metrics import Metrics
+from openclaw.gateway.server import GatewayServer, ServerSettings
 from openclaw.gateway.services import GatewayServices
-from openclaw.protocol.auth import digest_secret
-from openclaw.store.commands import CommandStore
 from openclaw.store.database import Database
 from openclaw.store.sqlite import SqliteDatabase
 from openclaw.store.upkeep import Upkeep
@@ -116,57 +118,53 @@ class Gateway:
     # -- starting ------------------------------------------------------------------------------
 
     async def _start(self) -> None:
+        host = choose_host(self._loaded.config.gateway)
         database = await self._open_database()
+        keep_log(self._stack, self._env, self._known_secrets)
         # Tasks end before the store closes; the store closes before the lock is released.
         tasks = await self._stack.enter_async_context(Tasks())
         http = await self._stack.enter_async_context(aiohttp.ClientSession())
         settings = self._source.current
-        hub = Hub(settings, self._clock)
+        hub, followers, metrics = Hub(settings, self._clock), Followers(), Metrics()
         notices = self.notices = Notices(tasks.spawn)
 
         def emit(event: EngineEvent) -> None:
             turns.observe(event)
             notices.observe(event)
             hub.publish(event)
+            followers.observe(event)
+            channels.observe(event)
+            cron.observe(event)
             housekeeper.observe(event)
+            metrics.observe(event)
 
         ground = Ground(
             database, self._source, lambda: self._loaded, self._env, self._known_secrets, http, self._clock,
             self._ids, tasks.spawn, emit,
         )  # fmt: skip
         engine = build_engine(ground)
-        store, turns, workers, contexts = engine.store, engine.turns, engine.workers, engine.contexts
+        turns, workers, contexts = engine.turns, engine.workers, engine.contexts
         commands = build_commands(engine, ground, self._clock.now_ms())
         turns.use_commands(commands.read)
+        channels, cron = build_channels(engine, ground), build_cron(engine, ground)
         upkeep = self._upkeep(database, turns, workers, contexts)
         housekeeper = Housekeeper(upkeep, self._clock)
-        self.services = GatewayServices(
-            store=store,
-            commands=CommandStore(database),
-            tools=engine.tools,
-            keep=database.write,
-            upkeep=upkeep,
-            turns=turns,
-            workers=workers,
-            hub=hub,
-            clock=self._clock,
-            ids=self._ids,
-            settings=settings,
-            models=self._source.model_rows,
-            check_model=self._source.check_model,
-            version=__version__,
-            database=self.shown_store,
-            started_ms=self._clock.now_ms(),
-            spawn=tasks.spawn,
+        parts = Parts(hub, followers, metrics, channels, cron, upkeep, self.shown_store)
+        self.services = build_services(
+            ground, engine, parts, services=lambda: self.services, apply=self._take_config
         )
         await engine.budgets.settle_orphans()
         await commands.recover()
         # Before anybody can send: what is unfinished is known before anything new comes.
         self._recovered = await turns.recover()
-        await self._listen()
+        await self._listen(host)
         tasks.spawn(engine.watchdog.run_forever())
         tasks.spawn(self._server.tick_forever())
         tasks.spawn(self._look_for_models())
+        tell_about(self.services.about, tasks.spawn)
+        await channels.start(self._loaded.config, tasks.spawn)
+        tasks.spawn(cron.run_forever())
+        tasks.spawn(self.services.heartbeats.run_forever())
         tasks.spawn(housekeeper.run_forever())
         if self._loaded.exists:
             tasks.spawn(self._watch_config())
@@ -219,17 +217,13 @@ class Gateway:
 
         await refuse_unimported(database, self._loaded.config, self._env)
 
-    async def _listen(self) -> None:
+    async def _listen(self, host: str) -> None:
         config = self._loaded.config
+        await self.services.signins.recall(self.services.door.settings.secret_digest)
         self._server = GatewayServer(self.services, self._server_settings(config))
         runner = web.AppRunner(self._server.application(), access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         self._stack.push_async_callback(runner.cleanup)
-        host = (
-            "127.0.0.1"
-            if config.gateway.bind == "loopback"
-            else (config.gateway.custom_bind_host or "0.0.0.0")
-        )
         try:
             site = web.TCPSite(runner, host, self._port, backlog=512)
             await site.start()
@@ -240,19 +234,16 @@ class Gateway:
             ) from error
         sockets = runner.addresses
         self.port = int(sockets[0][1]) if sockets else self._port
+        self.services.signins.name_after(self.port)
 
     def _server_settings(self, config: Config) -> ServerSettings:
-        auth = config.gateway.auth
-        mode = auth.mode or ("token" if auth.token or not auth.password else "password")
-        secret = auth.password if mode == "password" else auth.token
         return ServerSettings(
-            auth_mode=mode,
-            secret_digest=digest_secret(secret) if secret else None,
+            auth_mode=self.services.door.settings.auth_mode,
             port=self._port,
             allowed_hosts=LOOPBACK_HOSTS | frozenset(name.lower() for name in config.gateway.allowed_hosts),
-            allowed_origins=frozenset(config.gateway.control_ui.allowed_origins),
             config_path=str(self._loaded.path),
             state_dir=str(state_dir(self._env)),
+            http=http_settings(config),
         )
 
     # -- living --------------------------------------------------------------------------------
@@ -268,19 +259,26 @@ class Gateway:
                 for problem in event.problems:
                     log.error("config not applied: %s", problem)
                 return
-            log.info("config changed: %s", event.action.reason)
-            if not event.action.apply:
-                return
-            try:
-                self._source.replace(event.loaded.config)
-            except OpenClawError as error:
-                log.error("config not applied: %s", error)
-                return
-            self._loaded = event.loaded
-            self._secrets = secrets(event.loaded.config, event.loaded.referenced_secrets)
-            self.services.workers.lanes.resize(self._source.current().lane_caps)
+            if event.loaded.hash != self._loaded.hash:  # else it was written and taken through us
+                log.info("config changed: %s", event.action.reason)
+                self._take_config(event.loaded, event.action)
 
         await reload.watch(self._loaded, self._env, on_change)
+
+    def _take_config(self, loaded: LoadedConfig, action: reload.ReloadAction) -> None:
+        """Make a valid config the one in force, as far as the action says."""
+        if not action.apply:
+            return
+        try:
+            self._source.replace(loaded.config)
+        except OpenClawError as error:
+            log.error("config not applied: %s", error)
+            return
+        self._loaded = loaded
+        self._secrets = secrets(loaded.config, loaded.referenced_secrets)
+        self.services.workers.lanes.resize(self._source.current().lane_caps)
+        self.services.about.health.look_again()
+        self.services.spawn(self.services.channels.supervisor.follow(loaded.config))
 
     def announcement(self, config_created: bool) -> Announcement:
         settings = self.services.settings()
@@ -298,37 +296,3 @@ class Gateway:
             resumed_runs=self._recovered[0],
             woken_sessions=self._recovered[1],
         )
-
-
-def run_gateway(
-    *,
-    port: int | None,
-    env: Mapping[str, str] | None = None,
-    announce: Callable[[Announcement], None] = lambda _announcement: None,
-) -> int:
-    """Run a gateway until SIGINT or SIGTERM. Returns the exit code; raises what prevents a start."""
-    environment = dict(os.environ) if env is None else env
-    os.umask(0o077)
-    ensured = ensure_token(config_path(environment), environment)
-
-    async def main() -> None:
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stop.set)
-        async with Gateway(ensured.loaded, environment, port=port) as gateway:
-            announce(gateway.announcement(ensured.generated))
-            await stop.wait()
-
-    _run_fast(main())
-    return 0
-
-
-def _run_fast(main: Coroutine[Any, Any, None]) -> None:
-    """On uvloop where there is one: a third of the CPU per frame."""
-    try:
-        import uvloop
-    except ImportError:
-        asyncio.run(main)
-    else:
-        uvloop.run(main)

@@ -16,15 +16,19 @@ import msgspec
 
 from openclaw.app.discovery import choose_model as choose_default
 from openclaw.app.discovery import providers_in_reach
+from openclaw.app.toolsets import sandboxing_of, tools_of_sessions
 from openclaw.config import views
-from openclaw.config.agent_view import ResolvedAgent, SubagentSettings
+from openclaw.config.agent_view import HeartbeatSettings, SubagentSettings, call_names
 from openclaw.config.schema import Config
+from openclaw.config.tools_section import SpawnAttachmentsConfig
 from openclaw.domain.budget import BudgetLimits
 from openclaw.domain.compaction import CompactionSettings
 from openclaw.domain.entry import SessionEntry
 from openclaw.domain.flush import FlushSettings
+from openclaw.domain.heartbeat import PROMPT, ActiveHours, HeartbeatRules, minute_of_day
+from openclaw.domain.keys import format_key, main_session_key
 from openclaw.domain.pruning import PruningSettings
-from openclaw.domain.toolpolicy import SubagentFacts, ToolStages, effective_tools
+from openclaw.domain.spawnfiles import SpawnFileLimits
 from openclaw.domain.visibility import VisibilityPolicy
 from openclaw.engine.lanes import DEFAULT_CAPS
 from openclaw.engine.ports import ModelTarget
@@ -123,6 +127,9 @@ class SettingsSource:
             },
             model_candidates=views.model_candidates(config),
             ping_pong_turns=views.ping_pong_turns(config),
+            addresses=views.address_settings(config),
+            thread_bindings=views.binding_terms(config),
+            spawn_files=_spawn_files(config.tools.sessions_spawn.attachments),
         )
 
     def _agent(self, agent_id: str) -> AgentSettings:
@@ -134,20 +141,27 @@ class SettingsSource:
         else:
             ref = views.resolve_alias(self._config, primary)
         default = resolve_target(ref, providers)
-        tools_of = self._tools_of(agent, default)
+        choose_models = _choose_models(default, agent.model.fallbacks, providers)
+        tools_of = tools_of_sessions(
+            self._config, agent, self._tools, lambda entry: choose_models(entry, None)[0]
+        )
+        keys = views.key_settings(self._config)
+        sandboxing = sandboxing_of(agent, keys)
         summariser = agent.compaction.model
         return AgentSettings(
             agent_id=agent_id,
             name=agent.name or agent_id,
             workspace=str(agent.workspace),
             timeout_s=float(agent.timeout_seconds),
-            tools=tools_of(_NOBODY),
+            tools=tools_of(_NOBODY, format_key(main_session_key(agent_id, keys))),
             tools_of=tools_of,
             spawning=_spawn_rules(agent.subagents),
             default_model=default,
-            choose_models=_choose_models(default, agent.model.fallbacks, providers),
+            choose_models=choose_models,
             zone=self._zone,
             thinking_default=agent.thinking_default,
+            verbose_default=agent.verbose_default,
+            call_names=call_names(self._config, agent_id),
             budget=BudgetLimits(
                 agent.budget.per_session_usd, agent.budget.per_day_usd, agent.budget.per_tree_usd
             ),
@@ -155,35 +169,15 @@ class SettingsSource:
             pruning=msgspec.convert(agent.context_pruning, PruningSettings, from_attributes=True),
             compaction=msgspec.convert(agent.compaction, CompactionSettings, from_attributes=True),
             compaction_model=resolve_target(summariser, providers) if summariser else None,
+            notify_compaction=agent.compaction.notify_user,
             flush=msgspec.convert(agent.compaction.memory_flush, FlushSettings, from_attributes=True),
+            heartbeat=_heartbeat(agent.heartbeat, self._zone),
             workspace_access="rw" if agent.sandbox.mode == "off" else agent.sandbox.workspace_access,
-            sandboxed=agent.sandbox.mode == "all",
+            sandboxed=sandboxing.all,
+            outside_sandbox=sandboxing.main_key,
+            sandbox_scope=agent.sandbox.scope,
+            sandbox_network=agent.sandbox.network,
         )
-
-    def _tools_of(
-        self, agent: ResolvedAgent, default: ModelTarget
-    ) -> Callable[[SessionEntry], tuple[str, ...]]:
-        """The tools of a session of this agent; one that was spawned has less (SPAWN-9)."""
-        stages = ToolStages(
-            global_rules=views.tool_rules(self._config),
-            agent=views.agent_tool_rules(self._config, agent.agent_id),
-            provider=default.provider,
-            model=default.model,
-        )
-        tools = effective_tools(self._tools, stages).tools
-
-        def tools_of(entry: SessionEntry) -> tuple[str, ...]:
-            if entry.spawned_by is None:
-                return tools
-            facts = SubagentFacts(
-                role=entry.subagent_role or "leaf",
-                depth=entry.spawn_depth or 1,
-                max_depth=agent.subagents.max_spawn_depth,
-                rules=views.subagent_tool_rules(self._config),
-            )
-            return effective_tools(self._tools, msgspec.structs.replace(stages, subagent=facts)).tools
-
-        return tools_of
 
 
 _NOBODY = SessionEntry(session_id="", updated_at=0)
@@ -207,6 +201,28 @@ def _choose_models(
     return choose_models
 
 
+def _heartbeat(wanted: HeartbeatSettings | None, zone: ZoneInfo) -> HeartbeatRules | None:
+    """What the configuration says about an agent's heartbeat; the local zone counts where none is named."""
+    if wanted is None:
+        return None
+    hours = wanted.active_hours
+    active = None
+    if hours is not None:
+        own = zone if hours.timezone in ("local", "user") else ZoneInfo(hours.timezone)
+        active = ActiveHours(minute_of_day(hours.start), minute_of_day(hours.end), own)
+    return HeartbeatRules(
+        every_ms=wanted.every_ms,
+        target=wanted.target,
+        to=wanted.to,
+        account_id=wanted.account_id,
+        session=wanted.session,
+        model=wanted.model,
+        prompt=wanted.prompt or PROMPT,
+        ack_max_chars=wanted.ack_max_chars,
+        active_hours=active,
+    )
+
+
 def _spawn_rules(rules: SubagentSettings) -> SpawnRules:
     return SpawnRules(
         rules.max_spawn_depth,
@@ -218,6 +234,16 @@ def _spawn_rules(rules: SubagentSettings) -> SpawnRules:
         rules.run_timeout_seconds,
         rules.announce_timeout_ms,
         rules.archive_after_minutes,
+    )
+
+
+def _spawn_files(section: SpawnAttachmentsConfig) -> SpawnFileLimits:
+    return SpawnFileLimits(
+        enabled=section.enabled,
+        count=section.max_files,
+        file_bytes=section.max_file_bytes,
+        total_bytes=section.max_total_bytes,
+        retain=section.retain_on_session_keep,
     )
 
 

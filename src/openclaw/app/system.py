@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import logging
 import time
 import uuid
 from collections.abc import Coroutine
 from typing import Any
+
+log = logging.getLogger("openclaw.gateway")
 
 
 class SystemClock:
@@ -27,24 +30,36 @@ class RandomIds:
 
 
 class Tasks:
-    """A task group that is cancelled, not waited for, when the gateway stops."""
+    """The tasks of a gateway: cancelled, not waited for, when it stops.
+
+    No task group: there one failure ends all the others, and a client that hangs up at
+    the wrong moment would take the gateway with it.
+    """
 
     def __init__(self) -> None:
-        self._group = asyncio.TaskGroup()
         self._running: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Tasks:
-        await self._group.__aenter__()
         return self
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Start a task with an empty context: nothing of one caller's leaks into another's (PITFALLS G4)."""
-        task = self._group.create_task(work, context=contextvars.Context())
+        """Start a task with an empty context: nothing of one caller's leaks into another's (PITFALLS G4).
+
+        A failure that nobody expected ends this task and is logged; the others are not its business.
+        """
+        task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
         self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        task.add_done_callback(self._ended)
         return task
 
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log.error("a task failed inside the gateway; the others go on", exc_info=error)
+
     async def __aexit__(self, *_exc: object) -> None:
-        for task in tuple(self._running):
-            task.cancel()
-        await self._group.__aexit__(None, None, None)
+        while self._running:  # what ends may start something once more
+            for task in tuple(self._running):
+                task.cancel()
+            await asyncio.wait(self._running)

@@ -50,6 +50,7 @@ def ground_of(
         copy=copy if is_file else None,
         # A PostgreSQL server gives no space back by itself, so a budget would take everything.
         used_bytes=sqlite_used_bytes if is_file else None,
+        dm_scope=lambda: in_force().config.session.dm_scope or "main",
     )
 
 

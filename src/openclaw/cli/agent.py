@@ -1,18 +1,22 @@
-"""`openclaw agent`: say something to an agent and print its reply (CLI-6)."""
+"""`openclaw agent`: say something to an agent and print its reply (CLI-6).
+
+The running gateway does the turn; where none runs, one is started in this process for
+as long as the turn takes, and that is said on stderr.
+"""
 
 from __future__ import annotations
 
-import os
 import sys
 import uuid
 from typing import Any, Final
 
 import click
+from msgspec import Struct
 
 from openclaw.cli.client import Deadline, GatewayClient, is_accepted
 from openclaw.cli.failures import GatewayClosed, GatewayFailure, GatewayTimeout
 from openclaw.cli.options import gateway_options, json_option
-from openclaw.cli.place import Flags, find_place
+from openclaw.cli.place import Flags
 from openclaw.cli.render import note, print_json, say
 from openclaw.cli.text import one_line, printable
 from openclaw.errors import InvalidRequest
@@ -23,6 +27,51 @@ Json = dict[str, Any]
 # The gateway ends the turn at its deadline; this much later its word must have arrived.
 GRACE_S: Final = 30.0
 ABORT_TIMEOUT_S: Final = 5.0
+CALL_S: Final = 10.0
+MAIN: Final = "main"
+VERBOSE_LEVELS: Final = ("on", "off", "full")
+
+
+class Address(Struct, frozen=True):
+    """Whom the message is for; without anything, the main session of the default agent."""
+
+    session_key: str | None
+    session_id: str | None
+    agent_id: str | None
+    to: str | None
+    channel: str | None = None
+
+    def params(self) -> Json:
+        """For the wire. Raises InvalidRequest when it names two sessions, or a place without a person."""
+        if sum(way is not None for way in (self.session_key, self.session_id, self.to)) > 1:
+            raise InvalidRequest("--session-key, --session-id and --to exclude one another; give one of them")
+        if self.channel is not None and self.to is None:
+            raise InvalidRequest("--channel says where --to is; give --to TARGET with it")
+        named = {
+            "sessionKey": self.session_key,
+            "sessionId": self.session_id,
+            "agentId": self.agent_id,
+            "to": self.to,
+            "channel": self.channel,
+        }
+        return {name: value for name, value in named.items() if value is not None}
+
+
+class Reply(Struct, frozen=True):
+    """Where the reply goes beside the screen."""
+
+    deliver: bool
+    channel: str | None
+    to: str | None
+    account_id: str | None
+
+    def params(self) -> Json:
+        if not self.deliver:
+            if self.channel or self.to or self.account_id:
+                raise InvalidRequest("--reply-channel, --reply-to and --reply-account need --deliver")
+            return {}
+        route = {"replyChannel": self.channel, "replyTo": self.to, "replyAccountId": self.account_id}
+        return {"deliver": True} | {name: value for name, value in route.items() if value is not None}
 
 
 @click.command(short_help="Say something to an agent and print its reply.")
@@ -31,8 +80,18 @@ ABORT_TIMEOUT_S: Final = 5.0
 @click.option("--session-id", metavar="ID", help="The session, by its present id.")
 @click.option("--agent", "agent_id", metavar="ID", help="This agent's main session.")
 @click.option("--to", metavar="TARGET", help="The person or group whose session it is.")
+@click.option("--channel", metavar="NAME", help="With --to: the channel on which they write.")
 @click.option("--thinking", metavar="LEVEL", help="How hard to think, for this turn.")
+@click.option(
+    "--verbose",
+    type=click.Choice(VERBOSE_LEVELS),
+    help="How much the session tells of its tools, from this turn on.",
+)
 @click.option("--model", metavar="MODEL", help="Which model to use, for this turn.")
+@click.option("--deliver", is_flag=True, help="Send the reply to its channel, too.")
+@click.option("--reply-channel", metavar="NAME", help="With --deliver: the channel to send it on.")
+@click.option("--reply-to", metavar="TARGET", help="With --deliver: whom to send it to.")
+@click.option("--reply-account", metavar="ID", help="With --deliver: the account to send it from.")
 @click.option(
     "--timeout",
     "timeout_s",
@@ -42,6 +101,7 @@ ABORT_TIMEOUT_S: Final = 5.0
     metavar="SECONDS",
     help="How long the turn may take; 0 is as long as the gateway allows.",
 )
+@click.option("--local", is_flag=True, help="Do not look for a gateway; run the turn in this process.")
 @gateway_options
 @json_option
 @click.pass_context
@@ -52,44 +112,69 @@ def agent(
     session_id: str | None,
     agent_id: str | None,
     to: str | None,
+    channel: str | None,
     thinking: str | None,
+    verbose: str | None,
     model: str | None,
+    deliver: bool,
+    reply_channel: str | None,
+    reply_to: str | None,
+    reply_account: str | None,
     timeout_s: int,
+    local: bool,
     flags: Flags,
     as_json: bool,
 ) -> None:
     """Send a message to an agent, wait for its turn to end and print the reply.
 
-    Without an address it goes to the main session of the default agent. Ctrl-C stops the turn.
+    Without an address it goes to the main session of the default agent. Ctrl-C stops the turn. Where no
+    gateway runs, the turn runs in this process.
 
     \b
     Examples:
       openclaw agent -m "hello"
       openclaw agent --agent work -m "What is open?" --timeout 60
       openclaw agent --session-key agent:main:notes -m "Summarise" --json
+      openclaw agent -m "Report" --deliver --reply-channel telegram --reply-to 4711
     """
-    if sum(way is not None for way in (session_key, session_id, to)) > 1:
-        raise InvalidRequest("--session-key, --session-id and --to exclude one another; give one of them")
-    asked: Json = {
+    address = Address(session_key, session_id, agent_id, to, channel)
+    given = {"thinking": thinking, "model": model, "timeout": timeout_s or None}
+    params: Json = {
         "message": message,
         "idempotencyKey": str(uuid.uuid4()),
-        "sessionKey": session_key,
-        "sessionId": session_id,
-        "agentId": agent_id,
-        "to": to,
-        "thinking": thinking,
-        "model": model,
-        "timeout": timeout_s or None,
+        **address.params(),
+        **{name: value for name, value in given.items() if value is not None},
+        **Reply(deliver, reply_channel, reply_to, reply_account).params(),
     }
-    params = {name: value for name, value in asked.items() if value is not None}
-    with GatewayClient(find_place(flags, os.environ), [ADMIN, WRITE]) as client:
-        finished = _Turn(client, params, quiet=as_json).run(timeout_s + GRACE_S if timeout_s else None)
+    from openclaw.cli.embedded import reach_gateway
+
+    wait_s = timeout_s + GRACE_S if timeout_s else None
+    inside: list[str] = []
+    with reach_gateway(flags, [ADMIN, WRITE], local=local, on_embedded=inside.append) as client:
+        for reason in inside:
+            note(f"{reason}; the turn runs in this process.")
+        if verbose is not None:
+            _set_verbose(client, address, verbose)
+        finished = _Turn(client, params, quiet=as_json).run(wait_s)
+    finished |= {"local": True} if inside else {}
     if as_json:
         print_json(finished)
     else:
         _print_reply(finished)
     if finished.get("status") != "ok":
         ctx.exit(1)
+
+
+def _set_verbose(client: GatewayClient, address: Address, level: str) -> None:
+    """A level belongs to the session, so that its next turns keep it."""
+    if address.session_id is not None:
+        found = client.call("sessions.resolve", {"sessionId": address.session_id}, CALL_S)
+        key = str(found["key"])
+    else:
+        key = address.session_key or MAIN
+    params: Json = {"key": key, "verboseLevel": level}
+    params |= {"agentId": address.agent_id} if address.agent_id is not None else {}
+    client.call("sessions.patch", params, CALL_S)
 
 
 class _Turn:
@@ -155,6 +240,7 @@ def _print_reply(finished: Json) -> None:
     texts = [str(payload["text"]) for payload in result.get("payloads") or [] if payload.get("text")]
     for text in texts:
         say(printable(text))
+    _tell_delivery(result.get("deliveryStatus") or {})
     if finished.get("status") == "ok":
         if not texts and finished.get("summary") == "yielded":
             note(
@@ -165,3 +251,19 @@ def _print_reply(finished: Json) -> None:
         return
     word = "ran out of time" if finished.get("status") == "timeout" else "failed"
     note(f"openclaw: the turn {word}: {printable(str(finished.get('summary') or 'no reason given'))}")
+
+
+def _tell_delivery(delivery: Json) -> None:
+    """What became of --deliver, where it is not simply sent."""
+    status = delivery.get("status")
+    if not delivery.get("requested") or status == "sent":
+        return
+    words = {
+        "queued": "The reply waits in the outbox to be sent: openclaw outbox list",
+        "suppressed": "The reply was not sent to a channel",
+        "failed": "The reply could not be sent",
+        "partial_failed": "Parts of the reply could not be sent",
+    }
+    reason = delivery.get("reason") or delivery.get("error")
+    told = words.get(str(status), f"Delivery: {one_line(str(status))}")
+    note(f"{told}: {one_line(str(reason))}" if reason else told)

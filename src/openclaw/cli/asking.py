@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -26,7 +26,26 @@ Function = Callable[..., Any]
 CONNECT_S = 10.0
 
 
-def ask_or_own(flags: Flags, ask: Callable[[GatewayClient], Answer], own: Callable[[], Answer]) -> Answer:
+def ask_gateway(
+    flags: Flags,
+    method: str,
+    params: dict[str, Any],
+    timeout_s: float,
+    *,
+    scopes: Sequence[str] = (ADMIN,),
+) -> Any:
+    """One question to the gateway that runs, on a connection of its own."""
+    with GatewayClient(find_place(flags, os.environ), scopes, connect_timeout_s=timeout_s) as client:
+        return client.call(method, params, timeout_s)
+
+
+def ask_or_own(
+    flags: Flags,
+    ask: Callable[[GatewayClient], Answer],
+    own: Callable[[], Answer],
+    *,
+    scopes: Sequence[str] = (ADMIN,),
+) -> Answer:
     """Let `ask` talk to the gateway that runs or, where none answers on this machine, call `own`.
 
     A gateway that was named with --url or in the environment is never passed over.
@@ -34,7 +53,7 @@ def ask_or_own(flags: Flags, ask: Callable[[GatewayClient], Answer], own: Callab
     place = find_place(flags, os.environ)
     named = flags.url is not None or bool(os.environ.get(URL_NAME, "").strip()) or place.remote
     try:
-        client = GatewayClient(place, [ADMIN], connect_timeout_s=CONNECT_S).__enter__()
+        client = GatewayClient(place, scopes, connect_timeout_s=CONNECT_S).__enter__()
     except GatewayUnreachable:
         if named:
             raise

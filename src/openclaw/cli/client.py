@@ -1,7 +1,8 @@
 """The command line's own client: one connection, requests and their answers, in order.
 
-Synchronous on `websockets.sync`, so that a command starts quickly. Events are passed
-over. Every wait has a deadline, and every failure is one of `failures`.
+Synchronous on `websockets.sync`, so that a command starts quickly. Events go to
+`on_event`, or are passed over. Every wait has a deadline, and every failure is one of
+`failures`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import socket
 import sys
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -68,9 +69,15 @@ class GatewayClient:
     """
 
     def __init__(
-        self, place: Place, scopes: Sequence[str], *, connect_timeout_s: float = CONNECT_TIMEOUT_S
+        self,
+        place: Place,
+        scopes: Sequence[str],
+        *,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        on_event: Callable[[Json], None] = lambda _frame: None,
     ) -> None:
         self.place = place
+        self._on_event = on_event
         self.hello: Json = {}
         self._scopes = list(scopes)
         self._connect_timeout_s = connect_timeout_s
@@ -210,6 +217,12 @@ class GatewayClient:
             frame = self._receive(f"the answer to {method}", deadline)
             if frame.get("type") == "res" and frame.get("id") == request_id:
                 return frame
+            if frame.get("type") == "event":
+                self._on_event(frame)
+
+    def next_frame(self, deadline: Deadline) -> Json:
+        """Whatever comes next, for a reader that takes events and answers alike."""
+        return self._receive("the next word", deadline)
 
     def _receive(self, awaited: str, deadline: Deadline) -> Json:
         try:

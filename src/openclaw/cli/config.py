@@ -15,6 +15,7 @@ from openclaw.cli.render import note, print_json, say
 from openclaw.cli.text import counted, printable
 from openclaw.config.credentials import redacted_text
 from openclaw.config.edit import set_value
+from openclaw.config.edit import unset as remove_value
 from openclaw.config.json5 import parse
 from openclaw.config.jsonschema import config_schema
 from openclaw.config.load import LoadedConfig, config_invalid, config_path, load
@@ -36,6 +37,7 @@ def config() -> None:
       openclaw config validate
       openclaw config get gateway.port
       openclaw config set session.reset.atHour 5
+      openclaw config unset session.reset
     """
 
 
@@ -96,16 +98,18 @@ def schema() -> None:
 
 @config.command()
 @click.argument("path")
+@click.option("--reveal", is_flag=True, help="Show secrets as they are, not masked.")
 @json_option
-def get(path: str, as_json: bool) -> None:
+def get(path: str, reveal: bool, as_json: bool) -> None:
     """Print one setting as it stands in the file, or its default. Secrets are masked.
 
     \b
     Examples:
       openclaw config get gateway.port
       openclaw config get 'agents.list[0]' --json
+      openclaw config get gateway.auth.token --reveal
     """
-    value, is_default = read_setting(path)
+    value, is_default = read_setting(path, reveal=reveal)
     if isinstance(value, str) and not as_json:
         say(printable(value))
     else:
@@ -114,11 +118,15 @@ def get(path: str, as_json: bool) -> None:
         note("(the default; not set in the file)")
 
 
-def read_setting(path: str) -> tuple[Any, bool]:
-    """The masked value at a path, and whether it is the default. Raises InvalidRequest when there is none."""
+def read_setting(path: str, *, reveal: bool = False) -> tuple[Any, bool]:
+    """The value at a path, and whether it is the default. Raises InvalidRequest when there is none.
+
+    Masked unless `reveal`; a reference such as `${NAME}` is shown as it is written.
+    """
     loaded = _load_readable()
     text = loaded.raw_text
-    value = _at(plain(parse(redacted_text(text)).root), path) if text.strip() else _MISSING
+    shown = text if reveal else redacted_text(text) if text.strip() else ""
+    value = _at(plain(parse(shown).root), path) if shown.strip() else _MISSING
     if value is not _MISSING:
         return value, False
     value = _at(msgspec.to_builtins(Config()), path)
@@ -157,19 +165,47 @@ def set_(path: str, value: str, as_json: bool) -> None:
       openclaw config set gateway.port 19000
       openclaw config set session.reset '{mode: "idle", idleMinutes: 60}'
     """
-    from openclaw.config.reload import diff  # brings the event loop along; only this command needs it
-
     loaded = _load_readable()
     try:
         text = set_value(loaded.raw_text, path, read_value(value), env=os.environ)
     except ValueError as error:
         raise InvalidRequest(f"cannot set {path[:200]!r}: {error}") from None
+    _write(loaded, text, f"{path} is set in {loaded.path}.", as_json)
+
+
+@config.command(short_help="Remove one setting, so that its default holds; comments stay.")
+@click.argument("path")
+@json_option
+def unset(path: str, as_json: bool) -> None:
+    """Remove one setting from the file, so that its default holds again.
+
+    Everything else stays, comments included. A change that makes the file invalid is refused.
+
+    \b
+    Examples:
+      openclaw config unset session.reset
+      openclaw config unset 'agents.list[1]'
+    """
+    loaded = _load_readable()
+    try:
+        text = remove_value(loaded.raw_text, path)
+    except ValueError as error:
+        raise InvalidRequest(f"cannot remove {path[:200]!r}: {error}") from None
+    if text == loaded.raw_text:
+        raise InvalidRequest(f"{path[:200]} is not set in {loaded.path}")
+    _write(loaded, text, f"{path} is no longer set in {loaded.path}.", as_json)
+
+
+def _write(loaded: LoadedConfig, text: str, sentence: str, as_json: bool) -> None:
+    """Put the new text in place and say what a running gateway makes of it."""
+    from openclaw.config.reload import diff  # brings the event loop along; only these commands need it
+
     written = write_config(loaded.path, text, os.environ, expected_hash=loaded.hash)
     plan = diff(loaded.config, written.config)
     if as_json:
         print_json(config_report(written) | {"restartRequired": bool(plan.restart_required)})
         return
-    say(f"{path} is set in {loaded.path}.")
+    say(sentence)
     if plan.restart_required:
         say("Restart the gateway to apply it.")
     elif plan.hot:

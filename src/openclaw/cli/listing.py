@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
 from openclaw.cli.client import GatewayClient
 from openclaw.cli.render import Column
 from openclaw.cli.text import age, context_use
+from openclaw.errors import InvalidRequest
 
 Json = dict[str, Any]
 
@@ -51,6 +53,7 @@ class Query(Struct, frozen=True):
     search: str | None = None
     limit: int | None = None
     titles: bool = False
+    archived: bool | Literal["all"] = False
 
     def params(self, limit: int, offset: int) -> Json:
         wanted: Json = {
@@ -62,7 +65,7 @@ class Query(Struct, frozen=True):
             "includeDerivedTitles": self.titles or None,
             "includeGlobal": True,
             "includeUnknown": True,
-            "archived": False,
+            "archived": self.archived,
         }
         return {name: value for name, value in wanted.items() if value is not None}
 
@@ -116,6 +119,12 @@ def _read_pages(client: GatewayClient, query: Query, timeout_s: float, found: di
             return page
 
 
+def require_store(named: str | None, path: str | None) -> None:
+    """Raise InvalidRequest unless `--store` is left out or names the store of the gateway (CLI-3, CLI-8)."""
+    if named is not None and (path is None or Path(named).expanduser().absolute() != Path(path)):
+        raise InvalidRequest(f"the sessions of every agent are in {path}, not in {named}; leave --store out")
+
+
 def _recency(row: Json) -> tuple[int, str]:
     return int(row.get("updatedAt") or 0), str(row["key"])
 
@@ -140,7 +149,7 @@ def table_cells(rows: Sequence[Json], now_ms: int) -> list[list[str]]:
             str(row.get("kind") or "-"),
             str(row["key"]),
             age(age_ms(row, now_ms)),
-            _model(row),
+            model_of(row),
             context_use(
                 row.get("totalTokens"),
                 row.get("contextTokens"),
@@ -152,7 +161,8 @@ def table_cells(rows: Sequence[Json], now_ms: int) -> list[list[str]]:
     ]
 
 
-def _model(row: Json) -> str:
+def model_of(row: Json) -> str:
+    """The model of a session's next turn, as `provider/model`."""
     provider, model = row.get("modelProvider"), row.get("model")
     return f"{provider}/{model}" if provider and model else str(model or "-")
 

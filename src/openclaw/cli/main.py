@@ -14,23 +14,45 @@ from typing import Final
 import click
 
 from openclaw import __version__
-from openclaw.cli.lazy import LazyGroup, load_command
+from openclaw.cli.lazy import LazyGroup
 from openclaw.errors import ConfigInvalid, OpenClawError
 
 COMMANDS: Final = {
     "gateway": "openclaw.cli.gateway:gateway",
     "agent": "openclaw.cli.agent:agent",
+    "chat": "openclaw.cli.chat:chat",
+    "tui": "openclaw.cli.tui:tui",
     "sessions": "openclaw.cli.sessions:sessions",
     "status": "openclaw.cli.status:status",
     "health": "openclaw.cli.health:health",
+    "dashboard": "openclaw.cli.dashboard:dashboard",
     "config": "openclaw.cli.config:config",
+    "devices": "openclaw.cli.devices:devices",
+    "channels": "openclaw.cli.channels:channels",
+    "pairing": "openclaw.cli.pairing:pairing",
     "models": "openclaw.cli.models:models",
     "mcp": "openclaw.cli.mcp:mcp",
     "onboard": "openclaw.cli.onboard:onboard",
     "backup": "openclaw.cli.backup:backup",
     "doctor": "openclaw.cli.doctor:doctor",
+    "agents": "openclaw.cli.agents:agents",
+    "usage": "openclaw.cli.usage:usage",
+    "outbox": "openclaw.cli.outbox:outbox",
+    "explain": "openclaw.cli.explain:explain",
+    "cron": "openclaw.cli.cron:cron",
+    "system": "openclaw.cli.system_event:system",
+    "logs": "openclaw.cli.logs:logs",
+    "security": "openclaw.cli.security:security",
+    "completion": "openclaw.cli.completion:completion",
 }
-RUN: Final = "openclaw.cli.gateway_run:run"
+# How `--help` groups them; a command that stands in no section is shown at the end.
+SECTIONS: Final = {
+    "Talk": ("chat", "tui", "agent", "dashboard", "sessions"),
+    "Look": ("status", "health", "agents", "usage", "logs", "explain"),
+    "Set up": ("onboard", "models", "config", "channels", "pairing", "devices", "completion", "mcp"),
+    "Run": ("gateway", "outbox", "cron", "system"),
+    "Look after": ("doctor", "security", "backup"),
+}
 
 FAILED: Final = 1
 INTERRUPTED: Final = 130
@@ -39,6 +61,7 @@ INTERRUPTED: Final = 130
 @click.group(
     cls=LazyGroup,
     table=COMMANDS,
+    sections=SECTIONS,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -52,15 +75,15 @@ def cli(ctx: click.Context) -> None:
     \b
     Examples:
       openclaw                         start the gateway
-      openclaw agent -m "hello"        talk to it, from another terminal
+      openclaw chat                    talk to it, from another terminal
+      openclaw dashboard               the same in a browser
       openclaw sessions                what it remembers
       openclaw status                  is it running, and where is everything?
     """
     if ctx.invoked_subcommand is None:
-        command = load_command(RUN)
-        # Made, not merely invoked: so that it reads its environment variables as it does by its own name.
-        with command.make_context("run", [], parent=ctx) as run_context:
-            command.invoke(run_context)
+        from openclaw.cli.bare import start
+
+        start(ctx)
 
 
 def run(arguments: Sequence[str]) -> int:

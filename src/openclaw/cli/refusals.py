@@ -15,6 +15,7 @@ from openclaw.cli.failures import (
     VersionsDiffer,
 )
 from openclaw.cli.place import PASSWORD_NAME, TOKEN_NAME, Place
+from openclaw.cli.text import age
 from openclaw.protocol.connect import PROTOCOL_VERSION
 
 _AUTH_CODES = ("AUTH_", "DEVICE_", "PAIRING_", "CONTROL_UI_")
@@ -62,6 +63,16 @@ def connection_refused(place: Place, refusal: Refusal) -> GatewayFailure:
             f"this openclaw speaks protocol {PROTOCOL_VERSION}, the gateway at {place.shown_url} speaks"
             f" {theirs} — upgrade the older of the two"
         )
+    if code == "AUTH_RATE_LIMITED":
+        wait = f" in {age(refusal.retry_after_ms)}" if refusal.retry_after_ms else " later"
+        return NotLetIn(
+            f"the gateway at {place.shown_url} shut this address out after too many wrong secrets — correct"
+            f" the secret, then try again{wait}",
+            wire_code=code,
+            may_retry=True,
+        )
+    if code == "PAIRING_REQUIRED":
+        return NotLetIn(f"the gateway at {place.shown_url} says: {refusal.message}", wire_code=code)
     if code.startswith(_AUTH_CODES) or refusal.code == "NOT_PAIRED":
         return NotLetIn(
             f"the gateway at {place.shown_url} did not let this client in — {_credential_fix(place)}",

@@ -8,7 +8,15 @@ import click
 
 from openclaw.cli.client import GatewayClient
 from openclaw.cli.lazy import LazyGroup
-from openclaw.cli.listing import COLUMNS, Listing, Query, fetch_sessions, row_for_json, table_cells
+from openclaw.cli.listing import (
+    COLUMNS,
+    Listing,
+    Query,
+    fetch_sessions,
+    require_store,
+    row_for_json,
+    table_cells,
+)
 from openclaw.cli.options import gateway_options, json_option, positive_number, timeout_option
 from openclaw.cli.place import Flags, find_place
 from openclaw.cli.render import Column, print_json, print_table, say
@@ -22,6 +30,16 @@ TABLE_LIMIT = 100
 @click.group(
     cls=LazyGroup,
     table={
+        "show": "openclaw.cli.sessions_show:show",
+        "history": "openclaw.cli.sessions_history:history",
+        "search": "openclaw.cli.sessions_search:search",
+        "tree": "openclaw.cli.sessions_tree:tree",
+        "rename": "openclaw.cli.sessions_change:rename",
+        "archive": "openclaw.cli.sessions_change:archive",
+        "unarchive": "openclaw.cli.sessions_change:unarchive",
+        "delete": "openclaw.cli.sessions_change:delete",
+        "restore": "openclaw.cli.sessions_change:restore",
+        "import": "openclaw.cli.sessions_import:import_",
         "export": "openclaw.cli.sessions_export:export",
         "cleanup": "openclaw.cli.sessions_cleanup:cleanup",
         "erase": "openclaw.cli.sessions_erase:erase",
@@ -31,6 +49,7 @@ TABLE_LIMIT = 100
 @click.option("--active", metavar="MINUTES", help="Only sessions that changed in the last MINUTES.")
 @click.option("--agent", "agent_id", metavar="ID", help="Only sessions of this agent.")
 @click.option("--all-agents", is_flag=True, help="Sessions of every agent; this is the default.")
+@click.option("--store", metavar="PATH", help="Refuse unless the sessions are in this store.")
 @click.option(
     "--limit", metavar="N|all", help="At most N sessions. Default: 100 in a table, all with --json."
 )
@@ -45,6 +64,7 @@ def sessions(
     active: str | None,
     agent_id: str | None,
     all_agents: bool,
+    store: str | None,
     limit: str | None,
     search: str | None,
     verbose: bool,
@@ -59,8 +79,9 @@ def sessions(
       openclaw sessions
       openclaw sessions --active 60 --agent main
       openclaw sessions --json | jq '.sessions[].key'
-      openclaw sessions export main
-      openclaw sessions cleanup --dry-run
+      openclaw sessions show main
+      openclaw sessions history main --follow
+      openclaw sessions search invoice
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -76,6 +97,7 @@ def sessions(
     place = find_place(flags, os.environ)
     with GatewayClient(place, [READ], connect_timeout_s=timeout_s) as client:
         listing = fetch_sessions(client, query, timeout_s)
+    require_store(store, listing.path)
     if as_json:
         _print_as_json(query, listing, all_agents)
     else:
@@ -89,10 +111,13 @@ def _read_limit(limit: str | None, as_json: bool) -> int | None:
 
 
 def _print_as_json(query: Query, listing: Listing, all_agents: bool) -> None:
+    owners = sorted({str(row["agentId"]) for row in listing.rows if row.get("agentId")})
+    stores = [{"agentId": owner, "path": listing.path} for owner in owners]
     print_json(
         {
-            "path": listing.path,
-            **({"allAgents": True} if all_agents else {}),
+            # All agents share one store here; who asks for all of them reads its place per agent.
+            "path": None if all_agents else listing.path,
+            **({"stores": stores, "allAgents": True} if all_agents else {}),
             "count": len(listing.rows),
             "totalCount": listing.total,
             "limitApplied": query.limit,

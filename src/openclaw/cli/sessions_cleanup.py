@@ -11,6 +11,7 @@ import click
 
 from openclaw.cli.asking import ask_or_own, long_timeout_option, waiting
 from openclaw.cli.client import GatewayClient
+from openclaw.cli.listing import require_store
 from openclaw.cli.options import gateway_options, json_option
 from openclaw.cli.place import Flags
 from openclaw.cli.render import Column, note, print_json, print_table, say
@@ -37,6 +38,12 @@ COLUMNS = (
 @click.option(
     "--fix-missing", is_flag=True, help="Accepted for scripts: no row here is without a transcript."
 )
+@click.option(
+    "--fix-dm-scope",
+    is_flag=True,
+    help='Archive direct sessions that are left behind after session.dmScope returned to "main".',
+)
+@click.option("--store", metavar="PATH", help="Refuse unless the sessions are in this store.")
 @gateway_options
 @long_timeout_option
 @json_option
@@ -47,6 +54,8 @@ def cleanup(
     agent_id: str | None,
     all_agents: bool,
     fix_missing: bool,
+    fix_dm_scope: bool,
+    store: str | None,
     flags: Flags,
     timeout_s: float,
     as_json: bool,
@@ -67,34 +76,49 @@ def cleanup(
     if dry_run and enforce:
         raise InvalidRequest("--dry-run and --enforce exclude one another; give one of them")
     params: Json = {"dryRun": dry_run, "enforce": enforce, "allAgents": all_agents, "fixMissing": fix_missing}
+    params |= {"fixDmScope": True} if fix_dm_scope else {}
     params |= {"activeKey": active_key} if active_key is not None else {}
     params |= {"agent": agent_id} if agent_id is not None else {}
 
     def ask(client: GatewayClient) -> Json:
+        if store is not None:
+            require_store(store, client.call("sessions.list", {"limit": 1}, timeout_s)["path"])
         answer: Json = client.call("sessions.cleanup", params, timeout_s)
         return answer
 
     with waiting("Cleaning up"):
-        done = ask_or_own(flags, ask, lambda: _own(dry_run, enforce, active_key, agent_id))
+        done = ask_or_own(
+            flags, ask, lambda: _own(dry_run, enforce, active_key, agent_id, fix_dm_scope, store)
+        )
     if as_json:
         print_json(done)
     else:
         _print(done)
 
 
-def _own(dry_run: bool, enforce: bool, active_key: str | None, agent_id: str | None) -> Json:
+def _own(
+    dry_run: bool,
+    enforce: bool,
+    active_key: str | None,
+    agent_id: str | None,
+    fix_dm_scope: bool,
+    store: str | None,
+) -> Json:
     env = dict(os.environ)
     loaded = load_or_raise(config_path(env), env)
     import msgspec
 
-    from openclaw.app.offline import meant_key, offline_upkeep
+    from openclaw.app.offline import meant_key, offline_upkeep, shown_place
     from openclaw.store.upkeep import CleanupRequest
+
+    require_store(store, shown_place(loaded.config, env))
 
     request = CleanupRequest(
         dry_run=dry_run,
         enforce=enforce,
         active_key=None if active_key is None else meant_key(loaded, active_key, agent_id),
         agent_id=agent_id.lower() if agent_id else None,
+        fix_dm_scope=fix_dm_scope,
     )
 
     async def work() -> Json:
@@ -115,6 +139,11 @@ def _print(done: Json) -> None:
     numbers += f", {done['deleted']} {'deleted' if applied else 'to delete'}"
     numbers += f", {counted(done['purged'], 'transcript')} {'purged' if applied else 'to purge'}"
     say(numbers)
+    retired = sum(store.get("dmScopeRetired") or 0 for store in done["stores"])
+    if retired:
+        say(
+            f"{counted(retired, 'direct session')} {'archived' if applied else 'to archive'} for dmScope main"
+        )
     if applied and (done["archivesWritten"] or done["archivesDropped"]):
         say(f"{done['archivesWritten']} archive files written, {done['archivesDropped']} removed")
     if done["heldBack"]:

@@ -33,13 +33,32 @@ def print_start_screen(announcement: Announcement, *, hint: str = "") -> None:
     for warning in announcement.warnings:
         say(f"warning: {printable(warning)}")
     say()
-    command = hint + command_name()
-    say("Talk to it, from another terminal:")
-    say(f'  {command} agent -m "hello"')
-    say(f"  {command} sessions")
+    _print_ways(hint + command_name())
     say()
     say("Ctrl-C stops it. Nothing is lost: what is unfinished goes on at the next start.")
     sys.stdout.flush()
+
+
+def print_running(url: str, version: str) -> None:
+    """Tell that there is a gateway already, so that none was started."""
+    say(f"OpenClaw {one_line(version) or __version__} is already running at {url}.")
+    say()
+    _print_ways(command_name())
+    say()
+    say("Stop it where it was started, with Ctrl-C.")
+
+
+def _print_ways(command: str) -> None:
+    say("Talk to it, from another terminal:")
+    ways = (
+        ("chat", "a conversation in the terminal"),
+        ("dashboard", "the same in a browser"),
+        ('agent -m "hello"', "one message, one answer"),
+        ("sessions", "what it remembers"),
+    )
+    width = max(len(words) for words, _ in ways)
+    for words, meaning in ways:
+        say(f"  {command} {words.ljust(width)}  {meaning}")
 
 
 def command_name() -> str:
@@ -53,10 +72,10 @@ def command_name() -> str:
 def _facts(announcement: Announcement) -> list[tuple[str, str]]:
     facts = [
         ("listens at", f"{announcement.url}  (health: {announcement.http_url}/healthz)"),
+        ("web page", f"{announcement.http_url}/  (`openclaw dashboard` opens it, signed in)"),
         ("model", announcement.model),
     ]
-    if announcement.model_note:
-        facts.append(("", announcement.model_note))
+    facts += [("", clause) for clause in announcement.model_note.split("; ") if clause]
     facts += [
         ("agents", ", ".join(announcement.agents)),
         ("config", announcement.config_path),

@@ -29,6 +29,7 @@ Json = dict[str, Any]
 
 RECENT = 10
 ALL = 100
+SPENDING_DAYS = 30
 USAGE_COLUMNS = (
     Column("Agent"),
     Column("Model", fold=True),
@@ -48,6 +49,7 @@ class Seen(Struct, frozen=True):
     recent: Listing | None = None
     health: Json | None = None
     usage: tuple[Json, ...] | None = None
+    spent: Json | None = None
 
 
 @click.command(short_help="Show what runs, and where everything is.")
@@ -84,9 +86,19 @@ def _look(flags: Flags, timeout_s: float, limit: int, *, deep: bool, usage: bool
             health = client.call("health", {"probe": True}, timeout_s) if deep else None
             everything = fetch_sessions(client, Query(), timeout_s).rows if usage else None
             used = None if everything is None else tuple(sum_usage(everything))
-            return Seen(place, None, client.hello, answer, recent, health, used)
+            spent = fetch_spending(client, timeout_s) if usage else None
+            return Seen(place, None, client.hello, answer, recent, health, used, spent)
     except OpenClawError as error:
         return Seen(place, error)
+
+
+def fetch_spending(client: GatewayClient, timeout_s: float) -> Json | None:
+    """What the calls of the last days cost, also of sessions that are gone; None where it is not kept."""
+    methods = (client.hello.get("features") or {}).get("methods") or []
+    if "usage.cost" not in methods:
+        return None
+    told: Json = client.call("usage.cost", {"days": SPENDING_DAYS}, timeout_s)
+    return {"days": SPENDING_DAYS, **(told.get("totals") or {})}
 
 
 def sum_usage(rows: Iterable[Json]) -> list[Json]:
@@ -153,7 +165,7 @@ def _as_json(seen: Seen, loaded: LoadedConfig) -> Json:
     if seen.health is not None:
         body["health"] = seen.health
     if seen.usage is not None:
-        body["usage"] = list(seen.usage)
+        body |= {"usage": list(seen.usage), "spent": seen.spent}
     return body
 
 
@@ -171,6 +183,8 @@ def _print(seen: Seen, loaded: LoadedConfig, *, show_all: bool) -> None:
     if seen.health is not None:
         word = "ok" if seen.health.get("ok") else "not ok"
         lines.append(("health", f"{word} (checked in {seen.health.get('durationMs')} ms)"))
+    if seen.spent is not None:
+        lines.append(("spent", _spending(seen.spent)))
     print_labels([(label, one_line(value)) for label, value in lines])
     _print_problems(loaded)
     if seen.recent is not None:
@@ -190,6 +204,13 @@ def _print(seen: Seen, loaded: LoadedConfig, *, show_all: bool) -> None:
                 for entry in seen.usage
             ],
         )
+
+
+def _spending(spent: Json) -> str:
+    cost, unpriced = float(spent.get("totalCost") or 0), int(spent.get("missingCostEntries") or 0)
+    text = f"${cost:.4f} in {spent['days']} days; {tokens(spent.get('input'))} tokens in,"
+    text += f" {tokens(spent.get('output'))} out"
+    return text + (f"; the price of {counted(unpriced, 'call')} is not known" if unpriced else "")
 
 
 def _gateway_lines(seen: Seen) -> list[tuple[str, str]]:

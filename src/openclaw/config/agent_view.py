@@ -24,6 +24,7 @@ from openclaw.config.load import expand_path, state_dir
 from openclaw.config.schema import Config
 from openclaw.config.values import ThinkingLevel, VerboseLevel
 from openclaw.domain import routing
+from openclaw.domain.calling import CallNames
 from openclaw.errors import InvalidRequest
 
 
@@ -36,8 +37,9 @@ class ModelChoice(Struct, frozen=True):
 
 class SandboxSettings(Struct, frozen=True, kw_only=True):
     mode: Literal["off", "non-main", "all"] = "off"
-    scope: Literal["session", "agent", "shared"] = "agent"
+    scope: Literal["session", "agent", "shared"] = "session"
     workspace_access: Literal["none", "ro", "rw"] = "none"
+    network: bool = False
     session_tools_visibility: Literal["spawned", "all"] = "spawned"
 
 
@@ -104,6 +106,15 @@ def default_agent_id(config: Config) -> str:
 def agent_ids(config: Config) -> tuple[str, ...]:
     """All agents that exist, in the order of the file; `main` alone when none is listed."""
     return tuple(entry.id.lower() for entry in config.agents.list) or (default_agent_id(config),)
+
+
+def call_names(config: Config, agent_id: str) -> CallNames:
+    """How groups call an agent: its own patterns, else those of all agents, and its name."""
+    wanted = agent_id.strip().lower()
+    own = next((entry for entry in config.agents.list if entry.id.lower() == wanted), AgentConfig(id=wanted))
+    identity = own.identity or IdentityConfig()
+    patterns = (own.group_chat or config.messages.group_chat).mention_patterns
+    return CallNames(patterns, identity.name or own.name)
 
 
 def agent(config: Config, agent_id: str, env: Mapping[str, str]) -> ResolvedAgent:

@@ -61,6 +61,7 @@ class SandboxConfig(Section, frozen=True):
     mode: Literal["off", "non-main", "all"] | None = None
     scope: Literal["session", "agent", "shared"] | None = None
     workspace_access: Literal["none", "ro", "rw"] | None = None
+    network: bool | None = None
     session_tools_visibility: Literal["spawned", "all"] | None = None
 
 

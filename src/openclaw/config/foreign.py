@@ -68,7 +68,7 @@ _KEYS = {
         " channelStaleEventThresholdMinutes handshakeTimeoutMs nodes push tailscale tls trustedProxies"
         " webchat"
     ),
-    "gateway.auth": "allowTailscale rateLimit trustedProxy",
+    "gateway.auth": "allowTailscale trustedProxy",
     "gateway.remote": "sshIdentity sshTarget tlsFingerprint transport enabled",
     "gateway.reload": "deferralTimeoutMs",
     "gateway.controlUi": (

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from openclaw.config.values import Milliseconds, PortNumber, Secret, Section, Text, Texts
+from openclaw.config.values import Milliseconds, PortNumber, Positive, Secret, Section, Text, Texts
 
 DEFAULT_PORT = 18789
 
@@ -34,12 +34,22 @@ StoreUrl = Annotated[
 ]
 
 
+class AuthRateLimitConfig(Section, frozen=True):
+    """Wrong secrets from one address: so many within the window shut it out for the lockout."""
+
+    max_attempts: Positive = 10
+    window_ms: Milliseconds = 60_000
+    lockout_ms: Milliseconds = 300_000
+    exempt_loopback: bool = True
+
+
 class GatewayAuthConfig(Section, frozen=True):
     """Unset `mode`: the token when there is one, else the password."""
 
     mode: Literal["token", "password", "none"] | None = None
     token: Secret | None = None
     password: Secret | None = None
+    rate_limit: AuthRateLimitConfig = AuthRateLimitConfig()
 
 
 class GatewayRemoteConfig(Section, frozen=True):
@@ -71,6 +81,13 @@ class GatewayHttpConfig(Section, frozen=True):
     endpoints: HttpEndpointsConfig = HttpEndpointsConfig()
 
 
+class GatewayToolsConfig(Section, frozen=True):
+    """What `POST /tools/invoke` opens and closes, beside the tool policy of the agent."""
+
+    allow: Texts = ()
+    deny: Texts = ()
+
+
 class GatewayConfig(Section, frozen=True):
     mode: Literal["local", "remote"] = "local"
     port: PortNumber = DEFAULT_PORT
@@ -82,6 +99,7 @@ class GatewayConfig(Section, frozen=True):
     allowed_hosts: Texts = ()
     control_ui: ControlUiConfig = ControlUiConfig()
     http: GatewayHttpConfig = GatewayHttpConfig()
+    tools: GatewayToolsConfig = GatewayToolsConfig()
 
 
 class LoggingConfig(Section, frozen=True):

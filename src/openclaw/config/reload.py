@@ -25,7 +25,8 @@ ReloadMode = Literal["hybrid", "hot", "restart", "off"]
 _RESTART_SECTIONS = ("gateway", "store")
 _HOT_EXCEPTIONS = (("gateway", "reload"), ("gateway", "remote"))
 _MAX_QUIET_WAITS = 20
-_LOOK_EVERY_MS = 10_000
+_LOOK_EVERY_S = 0.5
+_DOUBT_AFTER_LOOKS = 20  # a change before the first look is found after as many
 
 
 class ReloadAction(Struct, frozen=True):
@@ -112,25 +113,20 @@ _Signature = tuple[int, int, int]
 
 
 async def file_changes(path: Path) -> AsyncIterator[object]:
-    """Yield whenever the file may have changed, and now and then for file systems that do not tell.
+    """Yield whenever the file is not what it was, and now and then although it seems to be.
 
-    Its directory is watched, not the file, which survives an editor's renames; for a
-    link also the directory that it leads to. Other files there (the database) are ignored.
+    It is looked at, not waited for: a notice comes for the whole directory, and the
+    database beside the file changes with every message. Following the name survives
+    an editor's renames, links, and file systems that give no notice.
     """
-    import watchfiles
-
-    places = {path, await asyncio.to_thread(path.resolve)}
-    names = {place.name for place in places}
-    async for batch in watchfiles.awatch(
-        *{place.parent for place in places},
-        watch_filter=lambda _, changed: Path(changed).name in names,
-        recursive=False,
-        step=50,
-        debounce=200,
-        rust_timeout=_LOOK_EVERY_MS,
-        yield_on_timeout=True,
-    ):
-        yield batch
+    seen, quiet = await asyncio.to_thread(_signature, path), 0
+    while True:
+        await asyncio.sleep(_LOOK_EVERY_S)
+        found = await asyncio.to_thread(_signature, path)
+        quiet = quiet + 1 if found == seen else 0
+        if quiet % _DOUBT_AFTER_LOOKS == 0:
+            seen = found
+            yield found
 
 
 async def watch(

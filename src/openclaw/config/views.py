@@ -22,6 +22,7 @@ from openclaw.config.session_section import ResetConfig
 from openclaw.config.tools_section import AgentToolsConfig, ProviderToolsConfig, ToolRulesConfig, ToolsConfig
 from openclaw.domain import routing
 from openclaw.domain.addressing import AddressSettings
+from openclaw.domain.bindings import HOUR_MS, BindingTerms
 from openclaw.domain.groups import fold_word
 from openclaw.domain.keys import KeySettings
 from openclaw.domain.lifecycle import ResetRule, ResetRules
@@ -149,6 +150,18 @@ def debounce_settings(config: Config) -> routing.DebounceSettings:
     inbound = config.messages.inbound
     by_channel = {fold_word(name): ms for name, ms in inbound.by_channel.items()}
     return routing.DebounceSettings(inbound.debounce_ms, by_channel)
+
+
+def binding_terms(config: Config) -> BindingTerms:
+    """`session.threadBindings`: how long a thread belongs to a session of its own (BIND-2)."""
+    section = config.session.thread_bindings
+    return BindingTerms(
+        section.enabled,
+        int(section.idle_hours * HOUR_MS),
+        int(section.max_age_hours * HOUR_MS),
+        section.spawn_sessions,
+        section.default_spawn_context,
+    )
 
 
 def bindings(config: Config) -> tuple[routing.Binding, ...]:

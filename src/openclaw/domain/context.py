@@ -198,11 +198,14 @@ def _pair_calls(messages: Iterable[Message], dialect: Dialect, keep_thinking: bo
     for message in messages:
         if isinstance(message, UserMessage):
             if content := _without_blanks(message.content):
-                valid.append(msgspec.structs.replace(message, content=content))
+                unchanged = content == message.content
+                valid.append(message if unchanged else msgspec.structs.replace(message, content=content))
         elif isinstance(message, ToolResultMessage):
             if places := open_places.get(message.tool_call_id):
                 place = places.popleft()
                 valid[place] = _result_in_place_of(valid[place], message)
+        elif _is_plain(message):
+            valid.append(message)
         else:
             repaired, missing = _repair_assistant(
                 message, call_ids, keep_thinking and message.api.startswith(dialect)
@@ -236,6 +239,12 @@ class _CallIds:
 
 def _safe_name(name: str, longest: int) -> str:
     return _UNSAFE_IN_NAME.sub("_", name[:longest]) or "call"
+
+
+def _is_plain(message: AssistantMessage) -> bool:
+    """Whether a message is one text, as most are: it goes as it is, without a copy."""
+    content = message.content
+    return len(content) == 1 and isinstance(content[0], TextBlock) and bool(content[0].text.strip())
 
 
 def _repair_assistant(

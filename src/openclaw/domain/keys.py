@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -136,6 +137,7 @@ def _join_name(words: Sequence[str]) -> str:
 # -- reading --------------------------------------------------------------------------------------
 
 
+@lru_cache(2048)  # a turn reads its key several times
 def parse_key(text: str, settings: KeySettings) -> SessionKey:
     """Read an agent-scoped or reserved key, in any casing. Raises InvalidSessionKey.
 

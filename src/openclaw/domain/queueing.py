@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 
 import msgspec
 from msgspec import Struct
@@ -181,6 +182,9 @@ class QueuedInput(Struct, frozen=True, kw_only=True):
     thread: str | None = None
     # Inputs of different trust are never merged: one turn has one principal.
     from_owner: bool = False
+    # Whose words these are, and until when more of them are waited for (ROUTE-4).
+    principal: str = ""
+    gather_until_ms: int | None = None
     provenance: ProvenanceKind = "external_user"
 
 
@@ -208,6 +212,14 @@ def plan_drain(settings: QueueSettings, queued: Sequence[QueuedInput], now_ms: i
     merges at once; every other mode runs one turn per input.
     """
     waiting = sorted(queued, key=lambda one: one.admission)
+    gathered = _gathered(waiting)
+    if gathered:
+        ready_ms = _gather_ready_ms(gathered, waiting[len(gathered) :], now_ms)
+        if now_ms < ready_ms:
+            return WaitUntil(ready_ms)
+        if settings.mode not in ("collect", "interrupt"):
+            groups = [gathered, *([one] for one in waiting[len(gathered) :])]
+            return Drain(tuple(Batch(tuple(group), merged_prompt(group)) for group in groups))
     if settings.mode == "collect" and waiting:
         ready_ms = _collect_ready_ms(settings.debounce_ms, waiting, now_ms)
         if now_ms < ready_ms:
@@ -217,6 +229,24 @@ def plan_drain(settings: QueueSettings, queued: Sequence[QueuedInput], now_ms: i
     else:
         groups = [[one] for one in waiting]
     return Drain(tuple(Batch(tuple(group), merged_prompt(group)) for group in groups))
+
+
+def _gathered(waiting: Sequence[QueuedInput]) -> list[QueuedInput]:
+    """The messages at the head that one sender wrote in a row in one place, as far as more is waited for."""
+    if not waiting or waiting[0].gather_until_ms is None:
+        return []
+    lane = _gather_lane(waiting[0])
+    return list(takewhile(lambda one: one.gather_until_ms is not None and _gather_lane(one) == lane, waiting))
+
+
+def _gather_ready_ms(gathered: Sequence[QueuedInput], behind: Sequence[QueuedInput], now_ms: int) -> int:
+    """When to stop waiting: at the last message's time, or at once when somebody waits behind them."""
+    last_ms = max(one.gather_until_ms or 0 for one in gathered)
+    return now_ms if behind else min(last_ms, gathered[0].accepted_ms + LONGEST_COLLECT_MS)
+
+
+def _gather_lane(one: QueuedInput) -> tuple[object, ...]:
+    return (one.channel, one.to, one.account, one.thread, one.principal)
 
 
 def _collect_ready_ms(debounce_ms: int, waiting: Sequence[QueuedInput], now_ms: int) -> int:

@@ -78,7 +78,7 @@ def match_trigger(
         if rest and not rest[0].isspace():
             continue
         reason: ResetReason = "new" if trigger == "/new" else "reset"
-        return TriggerMatch(trigger, reason, _without_mention(rest.strip(), mention_names))
+        return TriggerMatch(trigger, reason, without_mention(rest.strip(), mention_names))
     return None
 
 
@@ -117,7 +117,7 @@ def _without_prefixes(text: str, mention_names: Sequence[str], prefixes: Sequenc
     for _ in range(_MOST_PREFIXES):
         shorter = without_header(text)
         shorter = _without_literal(shorter, prefixes)
-        shorter = _without_mention(shorter, mention_names)
+        shorter = without_mention(shorter, mention_names)
         if shorter == text:
             break
         text = shorter
@@ -142,7 +142,7 @@ def _without_literal(text: str, prefixes: Sequence[str]) -> str:
     return text
 
 
-def _without_mention(text: str, names: Sequence[str]) -> str:
+def without_mention(text: str, names: Sequence[str]) -> str:
     """Drop one leading mention: `@name`, `<@name>`, `<@!name>` or the bare name, then `:` or `,`."""
     for name in _plain_names(names):
         for form in (f"<@!{name}>", f"<@{name}>", f"@{name}", name):

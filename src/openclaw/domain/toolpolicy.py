@@ -65,6 +65,7 @@ PROFILES: dict[Profile, tuple[str, ...]] = {
 
 # AMB-35; apply_patch writes files just as edit does.
 OWNER_TOOLS = ("exec", "process", "write", "edit", "apply_patch")
+NO_BACKEND = "no sandbox backend is installed. Install bubblewrap (apt install bubblewrap)"
 _SANDBOX_BACKED_TOOLS = TOOL_GROUPS["group:fs"] + TOOL_GROUPS["group:runtime"]
 
 _SUBAGENT_DENIED = ("gateway", "cron", "agents_list", "session_status", "sessions_send", "sessions_search")
@@ -284,16 +285,18 @@ class Refused(Struct, frozen=True, tag="refused"):
 
 
 def decide_tool_use(
-    tool: str, *, caller_is_owner: bool, sandboxed: bool, sandbox_backend: bool
+    tool: str, *, caller_is_owner: bool, sandboxed: bool, sandbox_backend: bool, problem: str = NO_BACKEND
 ) -> MayUse | Refused:
-    """Whether this turn may really run the tool (AMB-34, AMB-35)."""
+    """Whether this turn may really run the tool (AMB-34, AMB-35).
+
+    `problem` says what is wrong with the sandbox and what would help, where there is no backend.
+    """
     name = tool.strip().lower()
     if sandboxed:
         if name in _SANDBOX_BACKED_TOOLS and not sandbox_backend:
             return Refused(
                 "no-sandbox-backend",
-                f"{name} needs a sandbox, and no sandbox backend is installed. "
-                "Install one, or set agents.defaults.sandbox.mode to off.",
+                f"{name} needs a sandbox, and {problem}, or set agents.defaults.sandbox.mode to off.",
             )
         return MayUse()
     if name in OWNER_TOOLS and not caller_is_owner:

@@ -68,7 +68,9 @@ class Answering:
         clock: Clock,
         emit: EventSink,
         keep: Callable[[Sequence[EntryDraft]], Awaitable[None]],
+        tell_thinking: bool = True,
     ) -> None:
+        self._tell_thinking = tell_thinking
         self.plan = plan
         self._scope = scope
         self._context = context
@@ -126,7 +128,8 @@ class Answering:
             self._emit(events.TextStreamed(self._scope, self._step, delta, shown))
 
     def heard_thinking(self, delta: str) -> None:
-        self._emit(events.ThinkingStreamed(self._scope, self._step, delta))
+        if self._tell_thinking:
+            self._emit(events.ThinkingStreamed(self._scope, self._step, delta))
 
     def answered(self, done: ModelDone, target: ModelTarget) -> None:
         self._purse.pay(done, target)

@@ -114,8 +114,8 @@ class Care:
             session,
             window=window_of(agent, target),
             workspace_writable=True,
-            sandboxed=agent.sandboxed,
-            workspace_access=agent.workspace_access,
+            sandboxed=agent.is_sandboxed(session.session_key),
+            workspace_access=agent.access_for(session.session_key),
             heartbeat=heartbeat,
         )
         now_ms = self._clock.now_ms()

@@ -15,6 +15,7 @@ import msgspec
 
 from openclaw.domain.announce import OutcomeWord
 from openclaw.engine import subagents
+from openclaw.engine.handedfiles import HandedFiles
 from openclaw.engine.ports import Clock
 from openclaw.engine.settings import EngineSettings
 from openclaw.store import inbox, runs, sessions, spawns
@@ -32,15 +33,20 @@ class Children:
         settings: Callable[[], EngineSettings],
         clock: Clock,
         wake: Callable[[str], None],
+        files: HandedFiles | None = None,
     ) -> None:
         self._rows = rows
         self._settings = settings
         self._clock = clock
         self._wake = wake
+        self._files = files
 
     async def sweep(self) -> tuple[int, int]:
         """Archive what is due and settle what is lost; how many of each."""
-        return await self._archive(), await self._settle_lost()
+        swept = await self._archive(), await self._settle_lost()
+        if self._files is not None:
+            await self._files.tidy()
+        return swept
 
     async def _archive(self) -> int:
         settings, now_ms = self._settings(), self._clock.now_ms()

@@ -12,10 +12,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+import msgspec
+
 from openclaw.domain.queueing import dropped_prompt
 from openclaw.domain.sanitise import sanitise_assistant_text
 from openclaw.domain.searchtext import index_text
+from openclaw.domain.spawnfiles import without_contents
 from openclaw.domain.transcript import (
+    AssistantBlock,
     AssistantMessage,
     Message,
     ToolCallBlock,
@@ -29,6 +33,7 @@ from openclaw.store.records import EntryDraft, QueuedInput, SessionRow
 from openclaw.store.runs import DraftInputs
 
 PAUSE_MS = 30 * 60 * 1000  # after so long the model is told the time again
+SPAWN = "sessions_spawn"
 NOTE_HEAD = "[Gateway note]"
 ABORTED_NOTE = "The previous turn was stopped before it had finished."
 
@@ -36,6 +41,8 @@ ABORTED_NOTE = "The previous turn was stopped before it had finished."
 def draft_message(message: Message, run_id: str, *, hidden: bool = False) -> EntryDraft:
     """A message as an entry to append: body, columns and folded search text made once."""
     text = text_of(message)
+    if isinstance(message, AssistantMessage):
+        message = _without_files(message)
     words = "" if hidden or isinstance(message, ToolResultMessage) else index_text(_said(message, text))
     provenance = message.provenance if isinstance(message, UserMessage) else None
     return EntryDraft(
@@ -48,6 +55,24 @@ def draft_message(message: Message, run_id: str, *, hidden: bool = False) -> Ent
         text,
         words,
     )
+
+
+def _without_files(message: AssistantMessage) -> AssistantMessage:
+    """Files that are handed to a helper stand in the caller's transcript by name only (SPAWN-17)."""
+    if not any(isinstance(block, ToolCallBlock) and block.name == SPAWN for block in message.content):
+        return message
+    return msgspec.structs.replace(message, content=tuple(_kept_block(block) for block in message.content))
+
+
+def _kept_block(block: AssistantBlock) -> AssistantBlock:
+    return kept_call(block) if isinstance(block, ToolCallBlock) else block
+
+
+def kept_call(call: ToolCallBlock) -> ToolCallBlock:
+    """A call as it is stored and shown."""
+    if call.name != SPAWN:
+        return call
+    return msgspec.structs.replace(call, arguments=without_contents(call.arguments))
 
 
 def _said(message: Message, text: str) -> str:

@@ -110,6 +110,14 @@ class RunEnded(Struct, frozen=True):
     started_at: int
     ended_at: int
     absorbed: tuple[str, ...] = ()
+    # What the model thought before its answer, where people want to see it.
+    thinking: str = ""
+
+
+class SideNotePosted(Struct, frozen=True):
+    """The outbox holds something for people besides the reply of this run."""
+
+    scope: RunScope
 
 
 class InputCancelled(Struct, frozen=True):
@@ -173,6 +181,7 @@ EngineEvent = (
     | ToolStarted
     | ToolFinished
     | RunEnded
+    | SideNotePosted
     | InputCancelled
     | WindowsChanged
     | SessionChanged

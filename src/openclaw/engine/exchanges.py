@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from openclaw.domain.entry import DeliveryContext
 from openclaw.domain.exchange import Exchange, NextReply, next_step
-from openclaw.domain.keys import strip_agent
+from openclaw.domain.keys import DEFAULT_KEY_SETTINGS, KeyShape, parse_key, strip_agent
 from openclaw.domain.redaction import mask_machine_text
 from openclaw.domain.silence import visible_reply
 from openclaw.domain.transcript import Provenance
 from openclaw.engine.errands import SYSTEM, seed_of
 from openclaw.engine.started import StartedRun
 from openclaw.engine.texts import text_of_file
+from openclaw.errors import InvalidSessionKey
 from openclaw.store import inbox, sessions
 from openclaw.store.database import Transaction
 from openclaw.store.inbox import NewInput
@@ -84,12 +86,30 @@ def _announce_input(row: SessionRow, exchange: Exchange, hops: int, now_ms: int)
     prompt = _ANNOUNCE.format(
         request=exchange.request, first_reply=exchange.first_reply, latest=exchange.latest
     )
-    route = row.entry.delivery_context
+    route = announce_route(row)
     body = UserInput(
         prompt, now_ms, route=route, provenance=SYSTEM, deliver=route is not None, queue_mode="followup",
         hidden_prompt=True, purpose="exchange", hops=hops, exchange=exchange,
     )  # fmt: skip
     return NewInput(f"{exchange.exchange_id}:announce", seed_of(row), "system", "system", body)
+
+
+def announce_route(row: SessionRow) -> DeliveryContext | None:
+    """Where the target's own people are: the group that its key names, else its stored route (A2A-16).
+
+    A stored route on the channel of the group spells its id as the platform does, so it goes first; a
+    key may have lost the case of letters (KEY-20).
+    """
+    stored = row.entry.delivery_context
+    try:
+        key = parse_key(row.session_key, DEFAULT_KEY_SETTINGS)
+    except InvalidSessionKey:
+        return stored
+    if key.shape not in (KeyShape.group, KeyShape.channel) or key.channel is None:
+        return stored
+    if stored is not None and stored.channel == key.channel and stored.to:
+        return stored
+    return DeliveryContext(key.channel, key.peer_id)
 
 
 def is_thread_key(session_key: str) -> bool:

@@ -44,7 +44,13 @@ class Lane:
         except asyncio.CancelledError:
             if place.done() and not place.cancelled():
                 self.leave()  # the place was given to us while we were being cancelled
+            elif place in self._line:
+                self._line.remove(place)  # nobody stands here any more: who comes next need not wait
             raise
+
+    def take(self) -> None:
+        """Take a place whether or not there is room, for somebody who is about to leave it."""
+        self.active += 1
 
     def leave(self) -> None:
         self.active -= 1
@@ -68,6 +74,7 @@ class Lanes:
 
     def __init__(self, caps: dict[str, int]) -> None:
         self._lanes = {name: Lane(cap) for name, cap in (DEFAULT_CAPS | caps).items()}
+        self._absent: dict[str, int] = {}
 
     def lane(self, name: str) -> Lane:
         return self._lanes.get(name, self._lanes["main"])
@@ -77,11 +84,33 @@ class Lanes:
             self._lanes[name].resize(cap)
 
     @asynccontextmanager
-    async def outside(self, name: str) -> AsyncIterator[None]:
-        """Give the place back while waiting for something, and return first in line."""
+    async def outside(self, name: str, who: str) -> AsyncIterator[None]:
+        """Give the place of `who` back while it waits for something, and return first in line.
+
+        Several waits of one run are one absence: the first gives the place back, the last returns. A
+        wait that is cut off does not stand in line again: its run ends, and leaves as if it had.
+        """
         lane = self.lane(name)
-        lane.leave()
+        self._absent[who] = self._absent.get(who, 0) + 1
+        if self._absent[who] == 1:
+            lane.leave()
+        returning = False
         try:
             yield
+            returning = True
         finally:
-            await lane.enter(first=True)
+            self._absent[who] -= 1
+            if not self._absent[who]:
+                del self._absent[who]
+                await _come_back(lane, in_line=returning)
+
+
+async def _come_back(lane: Lane, *, in_line: bool) -> None:
+    if not in_line:
+        lane.take()
+        return
+    try:
+        await lane.enter(first=True)
+    except asyncio.CancelledError:
+        lane.take()
+        raise

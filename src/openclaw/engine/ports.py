@@ -7,12 +7,14 @@ with a stop reason, so that the run loop has one path.
 
 from __future__ import annotations
 
+from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator, Callable
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
 from openclaw.domain.context import Dialect
+from openclaw.domain.entry import DeliveryContext
 from openclaw.domain.transcript import AssistantMessage, Message, UserBlock
 from openclaw.store.database import Transaction
 
@@ -129,8 +131,16 @@ class ToolContext(Struct, frozen=True):
     workspace_access: Literal["rw", "ro", "none"] = "rw"
     # A policy fact, whether or not a sandbox is installed (AMB-34).
     sandboxed: bool = False
+    # Inside the sandbox: whether a command reaches the network, and whose folder it works in when the
+    # workspace is not for it. Empty: there is no such folder.
+    network: bool = False
+    scratch: str = ""
+    # Whether commands of this turn run on the machine itself although its session is sandboxed (CMD-10).
+    elevated: bool = False
     # How many sessions handed the cause of this turn on to one another.
     hops: int = 0
+    # Where the words that began this turn came from, and where its answer goes; None: nowhere (ROUTE-2).
+    route: DeliveryContext | None = None
 
 
 class ToolOutcome(Struct, frozen=True):
@@ -153,6 +163,33 @@ class Tool(Protocol):
     def spec(self) -> ToolSpec: ...
 
     async def call(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome: ...
+
+
+class ConfinedCommand(Struct, frozen=True):
+    """A shell command, and all of the machine that it gets to see: one directory, below `/workspace`.
+
+    `cwd` is a path below that directory. `mark` is one variable of its environment, by which all that it
+    starts is found again.
+    """
+
+    command: str
+    directory: str
+    cwd: str
+    mark: tuple[str, str]
+    writable: bool = False
+    network: bool = False
+
+
+class Sandbox(Protocol):
+    """Runs commands apart from the machine. It never runs one outside, whatever goes wrong."""
+
+    async def problem(self) -> str | None:
+        """Why no command can run in it now, and what would help; None when it is ready."""
+        ...
+
+    async def start(self, confined: ConfinedCommand, output: int) -> Process:
+        """Start a command that writes to the descriptor `output`, as the head of a new process group."""
+        ...
 
 
 class Clock(Protocol):

@@ -18,10 +18,12 @@ from msgspec import Struct
 from openclaw.domain.promptreport import InjectedFile as ReportedFile
 from openclaw.domain.promptreport import PartSize, PromptReport
 from openclaw.domain.tokens import compact_json
-from openclaw.engine.ports import Clock, ToolSpec
+from openclaw.engine.ports import Clock, ModelTarget, ToolSpec
+from openclaw.engine.sandbox import INSIDE
 from openclaw.engine.settings import AgentSettings
 from openclaw.engine.texts import text_of_file
 from openclaw.engine.workspace import InjectedFile
+from openclaw.store.records import SessionRow
 
 LOOK_EVERY_S = 1.0  # how often a workspace is looked at; a burst of turns does not stat the same files again
 MOST_KEPT = 64
@@ -32,6 +34,21 @@ _Value = TypeVar("_Value")
 _TEMPLATE = text_of_file("system.txt")
 _HELPER_TEMPLATE = text_of_file("subagent.txt")
 HELPER_FILES = ("AGENTS.md", "TOOLS.md")
+
+
+class Runtime(Struct, frozen=True):
+    """Facts about where a session runs. Only what stays the same from turn to turn belongs here (LOOP-2)."""
+
+    model: str = ""
+    host: str = ""
+    # Of a group or thread; what reaches a direct session may come from everywhere.
+    channel: str | None = None
+
+
+def runtime_of(session: SessionRow | None, target: ModelTarget, host: str) -> Runtime:
+    in_group = session is not None and session.session_type != "direct"
+    channel = session.entry.channel if session is not None and in_group else None
+    return Runtime(f"{target.provider}/{target.model}", host, channel)
 
 
 class Prompt(Struct, frozen=True):
@@ -46,20 +63,38 @@ class Prompts:
     """The prompts of the agents, each rendered again only when something in it changed."""
 
     def __init__(
-        self, load_files: Callable[[str], Awaitable[tuple[InjectedFile, ...]]], clock: Clock
+        self,
+        load_files: Callable[[str], Awaitable[tuple[InjectedFile, ...]]],
+        clock: Clock,
+        host: str = "",
     ) -> None:
+        self._host = host
         self._load_files = load_files
         self._clock = clock
         self._looked: OrderedDict[str, tuple[float, tuple[InjectedFile, ...]]] = OrderedDict()
-        self._rendered: OrderedDict[tuple[str, str, str, bool], Prompt] = OrderedDict()
+        self._rendered: OrderedDict[tuple[str, str, str, str, bool, Runtime], Prompt] = OrderedDict()
 
-    async def of(self, agent: AgentSettings, *, helper: bool = False) -> Prompt:
-        """The prompt of an agent, or the shorter one of a helper that it started (SPAWN-19)."""
+    async def for_session(
+        self, session: SessionRow | None, agent: AgentSettings, target: ModelTarget | None = None
+    ) -> Prompt:
+        """What requests of a session begin with; a helper has the shorter prompt (SPAWN-19).
+
+        Without a target it is that of the session's own next turn. A sandboxed session is told the place
+        inside the sandbox, and nothing of this machine.
+        """
+        if target is None:
+            target = agent.choose_models(session.entry, None)[0] if session else agent.default_model
+        helper = session is not None and session.entry.spawned_by is not None
+        sandboxed = session is not None and agent.is_sandboxed(session.session_key)
+        place = INSIDE if sandboxed else agent.workspace
+        runtime = runtime_of(session, target, "" if sandboxed else self._host)
         found = await self._files(agent.workspace)
-        key = (agent.agent_id, agent.name, agent.workspace, helper)
+        key = (agent.agent_id, agent.name, place, agent.zone.key, helper, runtime)
         kept = self._rendered.get(key)
         if kept is None or kept.files is not found:
-            kept = self._rendered[key] = render(agent, found, helper=helper)
+            kept = self._rendered[key] = render(
+                agent, found, helper=helper, place=place, runtime=_runtime_text(agent, runtime)
+            )
             _trim(self._rendered, MOST_KEPT)
         return kept
 
@@ -81,20 +116,48 @@ def _trim(kept: OrderedDict[_Key, _Value], most: int) -> None:
         kept.popitem(last=False)
 
 
-def render(agent: AgentSettings, found: Sequence[InjectedFile], *, helper: bool = False) -> Prompt:
-    """The prompt of an agent with these workspace files; a helper gets the working rules only."""
+def _runtime_text(agent: AgentSettings, runtime: Runtime) -> str:
+    facts = (
+        ("Host", runtime.host),
+        ("Time zone", agent.zone.key),
+        ("Model", runtime.model),
+        ("Channel", runtime.channel),
+    )
+    return "\n".join(("# Runtime", "", *(f"{name}: {value}" for name, value in facts if value)))
+
+
+def render(
+    agent: AgentSettings,
+    found: Sequence[InjectedFile],
+    *,
+    helper: bool = False,
+    place: str | None = None,
+    runtime: str = "",
+) -> Prompt:
+    """The prompt of an agent with these workspace files; a helper gets the working rules only.
+
+    `place` is where it is told to work, unless that is its workspace. What differs between sessions
+    stands last, so that they share as much of the beginning as they can.
+    """
     template = _HELPER_TEMPLATE if helper else _TEMPLATE
-    parts = [template.format(name=agent.name, workspace=agent.workspace)]
+    parts = [template.format(name=agent.name, workspace=place or agent.workspace)]
     shown = [file for file in found if file.text and (not helper or file.name in HELPER_FILES)]
     parts += [f"# {file.name}\n\n{file.text}" for file in shown]
+    parts += [runtime] if runtime else []
     text = "\n\n".join(parts)
     return Prompt(text, sha256(text.encode("utf-8", "replace")).hexdigest()[:16], tuple(found))
 
 
-def prompt_report(prompt: Prompt, tools: Sequence[ToolSpec], model: str) -> dict[str, Any]:
-    """What the prompt is made of, as the session keeps it (CMD-4).
+def digest_of(prompt: Prompt, tools: Sequence[ToolSpec], model: str) -> str:
+    """Tells one beginning of requests from the next: text, tools and model (LOOP-2)."""
+    parts = "\0".join((prompt.digest, model, *(tool.name for tool in tools)))
+    return sha256(parts.encode("utf-8", "replace")).hexdigest()[:16]
 
-    `digest` tells one beginning of requests from the next: text, tools and model (LOOP-2).
+
+def prompt_report(prompt: Prompt, tools: Sequence[ToolSpec], model: str) -> dict[str, Any]:
+    """What the prompt is made of, as the session keeps it (CMD-4), with its `digest_of`.
+
+    It measures every tool, so a turn makes one only when the digest has changed.
     """
     report = PromptReport(
         system_chars=len(prompt.text),
@@ -106,9 +169,7 @@ def prompt_report(prompt: Prompt, tools: Sequence[ToolSpec], model: str) -> dict
             PartSize(tool.name, len(compact_json(tool.parameters)) + len(tool.description)) for tool in tools
         ),
     )
-    parts = "\0".join((prompt.digest, model, *(tool.name for tool in tools)))
-    digest = sha256(parts.encode("utf-8", "replace")).hexdigest()[:16]
-    return {**msgspec.to_builtins(report), "digest": digest}
+    return {**msgspec.to_builtins(report), "digest": digest_of(prompt, tools, model)}
 
 
 def system_prompt(agent: AgentSettings) -> str:

@@ -47,6 +47,7 @@ class Purse:
         self._unused: list[str] = []
         self._usage: list[UsageRow] = []
         self.last_usage: UsageRow | None = None
+        self.paid: list[UsageRow] = []  # every call of this account, committed or not
 
     async def reserve(self, request: ModelRequest) -> ModelFailure | None:
         """Set the most that the call can cost aside; the refusal when that is too much."""
@@ -81,6 +82,7 @@ class Purse:
             used.cache_write, used.cost.total if priced else None, self._account.tree_key,
         )  # fmt: skip
         self._usage.append(row)
+        self.paid.append(row)
         self.last_usage = row
 
     def take_usage(self) -> tuple[UsageRow, ...]:

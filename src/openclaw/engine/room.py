@@ -12,6 +12,7 @@ from openclaw.engine.errands import flush_input
 from openclaw.engine.ports import Clock, ModelTarget
 from openclaw.engine.purse import Purse
 from openclaw.engine.settings import AgentSettings
+from openclaw.engine.sidenotes import SideNotes
 from openclaw.store.errands import Errands
 from openclaw.store.records import Purpose, RunRow, SessionRow
 
@@ -26,7 +27,9 @@ class Room:
         *,
         care: Care,
         errands: Errands,
+        notes: SideNotes,
         clock: Clock,
+        heartbeat: bool = False,
     ) -> None:
         self._run = run
         self._agent = agent
@@ -34,13 +37,16 @@ class Room:
         self._plan = plan
         self._care = care
         self._errands = errands
+        self._notes = notes
         self._clock = clock
+        self._heartbeat = heartbeat
 
     async def compact(
         self, session: SessionRow, trigger: Trigger, attempt: int = 1, *, running: bool = False
     ) -> Compacted | None:
         """Compact the session on this run's account; None when nothing was changed."""
         plan = self._plan()
+        await self._notes.compaction_begins()
         result = await self._care.compact(
             session,
             self._agent,
@@ -50,13 +56,14 @@ class Room:
             attempt=attempt,
             run=self._run if running else None,
         )
+        await self._notes.compaction_ended(result)
         return result if isinstance(result, Compacted) else None
 
     async def prepare_next(self, session: SessionRow, purpose: Purpose | None, target: ModelTarget) -> bool:
         """Notes first, then a compaction (FLUSH-1, COMP-2); whether a turn of ours waits now."""
         plan = None
         if purpose is None:
-            plan = await self._care.plan_flush(session, self._agent, target)
+            plan = await self._care.plan_flush(session, self._agent, target, heartbeat=self._heartbeat)
         if plan is not None:
             now_ms = self._clock.now_ms()
             errand = flush_input(session, plan, f"{self._run.run_id}:flush", now_ms)

@@ -25,7 +25,7 @@ from openclaw.domain.transcript import (
 )
 from openclaw.engine import events
 from openclaw.engine.aftermath import Aftermath
-from openclaw.engine.answering import Answering, CallPlan
+from openclaw.engine.answering import Answering
 from openclaw.engine.asking import Asking
 from openclaw.engine.care import Care, window_of
 from openclaw.engine.contexts import ContextCache
@@ -38,17 +38,19 @@ from openclaw.engine.drafts import (
 )
 from openclaw.engine.events import EventSink, RunScope
 from openclaw.engine.loop import LoopEnd, run_loop
-from openclaw.engine.ports import Clock, ModelDone, ModelTarget, ToolContext
-from openclaw.engine.prompt import Prompts, prompt_report
+from openclaw.engine.manner import manner_of
+from openclaw.engine.ports import Clock, ModelDone, ModelTarget
+from openclaw.engine.prompt import Prompts, digest_of, prompt_report
 from openclaw.engine.purse import Purse, account_of
-from openclaw.engine.replies import Reply, partial_message, reply_of, reply_route
+from openclaw.engine.replies import Reply, beside_reply, partial_message, reply_of, reply_route
 from openclaw.engine.room import Room
 from openclaw.engine.runcontext import RunView
 from openclaw.engine.settings import AgentSettings, EngineSettings
+from openclaw.engine.sidenotes import SideNotes
 from openclaw.engine.started import StartedRun
 from openclaw.engine.steering import Steering
 from openclaw.engine.tools.registry import ToolRegistry
-from openclaw.engine.toolwork import ToolWork, interrupted, result_of
+from openclaw.engine.toolwork import ToolWork, Worked, interrupted, result_of
 from openclaw.engine.uncut import uncut
 from openclaw.errors import OpenClawError
 from openclaw.store.budgets import Budgets
@@ -56,6 +58,7 @@ from openclaw.store.claiming import Claims
 from openclaw.store.errands import Errands
 from openclaw.store.records import EntryDraft, RunOutcome, StoredEntry, UsageRow
 from openclaw.store.runs import Effects, Finished, RunEnd, RunLost
+from openclaw.store.sidenotes import SideNoteDesk
 from openclaw.store.store import Store
 
 log = logging.getLogger("openclaw.runs")
@@ -67,6 +70,7 @@ class RunServices(Struct, frozen=True):
     store: Store
     claims: Claims
     errands: Errands
+    notes: SideNoteDesk
     budgets: Budgets
     asking: Asking
     care: Care
@@ -94,8 +98,7 @@ class Run:
         self.run = run = start.run
         self.session = start.session
         self.agent: AgentSettings = settings.agent(run.agent_id)
-        self._first = start.inputs[0].body if start.inputs else None
-        self._purpose = self._first.purpose if self._first else None
+        self._purpose = start.inputs[0].body.purpose if start.inputs else None
         # What the gateway asks for itself is between it and the model; people see nothing of it (FLUSH-7).
         hidden = self._purpose in ("flush", "announce")
         self.scope = RunScope(
@@ -116,38 +119,25 @@ class Run:
         )  # fmt: skip
         account = account_of(start.session, self.agent, run.run_id, f"{run.run_id}:{run.fence}")
         self._purse = Purse(account, self.agent, services.budgets, services.clock)
-        self._allowed = self.agent.tools_for(start.session.entry)
-        self._answering = self._make_answering()
+        manner = manner_of(start, self.agent, services.tools)
+        self.shown = manner.shown
+        self._answering = Answering(
+            manner.plan, self.scope, self._view, self._purse, asking=services.asking, clock=services.clock,
+            emit=self._emit, keep=self._keep_drafts, tell_thinking=manner.shown.reasoning != "off",
+        )  # fmt: skip
+        self._notes = SideNotes(
+            start, self.scope, manner.shown, settings, store=services.store, desk=services.notes,
+            tools=services.tools, clock=services.clock, emit=self._emit,
+        )  # fmt: skip
         self._room = Room(
             run, self.agent, self._purse, lambda: self._answering.plan, care=services.care,
-            errands=services.errands, clock=services.clock,
+            errands=services.errands, notes=self._notes, clock=services.clock,
+            heartbeat=bool(start.inputs) and start.inputs[0].source == "heartbeat",
         )  # fmt: skip
         self._steering = Steering(services.store, settings, start, services.clock)
-        self._tools = self._make_toolwork()
-
-    def _make_answering(self) -> Answering:
-        services, agent, entry, first = self.services, self.agent, self.session.entry, self._first
-        plan = CallPlan(
-            targets=agent.choose_models(entry, first.model if first else None),
-            tools=services.tools.specs(self._allowed),
-            thinking=(first.thinking if first else None) or entry.thinking_level or agent.thinking_default,
-        )
-        return Answering(
-            plan, self.scope, self._view, self._purse, asking=services.asking, clock=services.clock,
-            emit=self._emit, keep=self._keep_drafts,
-        )  # fmt: skip
-
-    def _make_toolwork(self) -> ToolWork:
-        services, run, agent = self.services, self.run, self.agent
-        owner = bool(self.start.inputs) and all(item.principal == "operator" for item in self.start.inputs)
-        context = ToolContext(
-            run.session_key, self.scope.session_id, run.agent_id, run.run_id, "", 0, owner=owner,
-            workspace=agent.workspace, workspace_access=agent.workspace_access, sandboxed=agent.sandboxed,
-            hops=self._first.hops if self._first else 0,
-        )  # fmt: skip
-        return ToolWork(
-            services.tools, self._allowed, context, self.scope, clock=services.clock, emit=self._emit,
-            steered=self._steering.any,
+        self._tools = ToolWork(
+            services.tools, manner.allowed, manner.context, self.scope, clock=services.clock,
+            emit=self._emit, steered=self._steering.any,
         )  # fmt: skip
 
     def _emit(self, event: events.EngineEvent) -> None:
@@ -212,17 +202,16 @@ class Run:
 
     async def _use_prompt(self) -> None:
         """The prompt of the agent; one that differs from the last turn's is a boundary (LOOP-2)."""
-        helper = self.session.entry.spawned_by is not None
-        prompt = await self.services.prompts.of(self.agent, helper=helper)
-        self._answering.use_prompt(prompt.text)
-        last = (self.session.entry.system_prompt_report or {}).get("digest")
         plan = self._answering.plan
         first = plan.targets[0]
-        report = prompt_report(prompt, plan.tools, f"{first.provider}/{first.model}")
-        if last != report["digest"]:
+        prompt = await self.services.prompts.for_session(self.session, self.agent, first)
+        self._answering.use_prompt(prompt.text)
+        last = (self.session.entry.system_prompt_report or {}).get("digest")
+        model = f"{first.provider}/{first.model}"
+        if last != digest_of(prompt, plan.tools, model):
             if last is not None:
                 self._view.boundaries.append("prompt")
-            self._report = report
+            self._report = prompt_report(prompt, plan.tools, model)
 
     def _seconds_left(self) -> float | None:
         if self.run.deadline is None:
@@ -242,12 +231,8 @@ class Run:
             return
         repeated = [call for call in calls if self.services.tools.may_be_repeated(call.name)]
         worked = {one.call.id: one for one in await self._tools.run(repeated)}
-        all_worked = [
-            worked.get(call.id) or interrupted(call, self.services.clock.now_ms()) for call in calls
-        ]
-        kept: list[ToolResultMessage] = []
-        await self._keep_drafts((), effects=self._tools.told_by(all_worked, kept))
-        self._tools.settled(all_worked, kept)
+        now_ms = self.services.clock.now_ms()
+        await self._keep_results([worked.get(call.id) or interrupted(call, now_ms) for call in calls])
 
     def _end(self, outcome: RunOutcome, stop_reason: str, error: str | None) -> RunEnd:
         target, last = self._answering.target, self._purse.last_usage
@@ -275,7 +260,8 @@ class Run:
         session = self.session
         if reply_route(self.start) is not None:
             session = await self.services.store.session(self.run.session_key) or session
-        reply = reply_of(message, self.start, session, self.settings, end.outcome, now_ms)
+        beside = beside_reply(message, self.shown, self._purse.paid, target.context_window)
+        reply = reply_of(message, self.start, session, self.settings, end.outcome, now_ms, beside)
         finished: Finished = await self.services.store.finish(
             self.run, drafts, end, self._purse.take_usage(), reply.deliveries, now_ms=now_ms,
             also=self._aftermath.unit(end, text_of(message) if message else "", now_ms),
@@ -330,7 +316,7 @@ class Run:
         self._emit(
             events.RunEnded(
                 self.scope, self.session, end.outcome, end.stop_reason, end.error, reply.text, message,
-                self.run.started_at, now_ms, tuple(self.absorbed),
+                self.run.started_at, now_ms, tuple(self.absorbed), reply.thinking,
             )
         )  # fmt: skip
 
@@ -350,20 +336,28 @@ class Run:
 
     async def run_tools(self, calls: Sequence[ToolCallBlock]) -> bool:
         worked = await self._tools.run(calls)
-        kept: list[ToolResultMessage] = []
-        await self._keep_drafts((), effects=self._tools.told_by(worked, kept))
-        self._tools.settled(worked, kept)
+        await self._keep_results(worked)
         return any(one.outcome.ends_turn for one in worked)
 
     async def keep_calls(self, message: AssistantMessage) -> None:
         drafts = (*self._boundary_drafts(), self._draft(message))
-        await self._keep_drafts(drafts, self._purse.take_usage())
+        note = await self._notes.of_calls(message)
+        await self._keep_drafts(drafts, self._purse.take_usage(), note)
+
+    async def _keep_results(self, worked: Sequence[Worked]) -> None:
+        """What tools did stands in one commit; whom it concerns is woken also if the run is stopped now."""
+        kept: list[ToolResultMessage] = []
+
+        def note(entries: Sequence[StoredEntry]) -> None:
+            self._note_kept(entries)
+            self._tools.settled(worked, kept)
+
+        effects = await self._notes.of_results(self._tools.told_by(worked, kept), kept)
+        now_ms = self.services.clock.now_ms()
+        await uncut(self.services.store.step(self.run, (), (), now_ms=now_ms, effects=effects), note)
 
     async def _keep_drafts(
-        self,
-        drafts: Sequence[EntryDraft],
-        usage: tuple[UsageRow, ...] = (),
-        effects: Effects | None = None,
+        self, drafts: Sequence[EntryDraft], usage: tuple[UsageRow, ...] = (), effects: Effects | None = None
     ) -> None:
         now_ms = self.services.clock.now_ms()
         step = self.services.store.step(self.run, tuple(drafts), usage, now_ms=now_ms, effects=effects)
@@ -374,6 +368,7 @@ class Run:
         self._answering.partial = ""  # it stands in the transcript: a stop must not keep it again
         self._view.note(entries)
         self._announce(entries)
+        self._notes.told()
 
     def _draft(self, message: Message) -> EntryDraft:
         return draft_message(message, self.run.run_id, hidden=self.scope.hidden)

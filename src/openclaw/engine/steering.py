@@ -30,8 +30,8 @@ class Steering:
         now_ms = self._clock.now_ms()
         fresh = [item for item in waiting if item.expires_at is None or item.expires_at > now_ms]
         # One turn has one principal: what a stranger says never runs with an owner's rights (AMB-35).
-        waiting = tuple(item for item in waiting if item.principal in (self._principal, "system"))
-        joining = [item for item in fresh if (item.body.queue_mode or queue.mode) in _JOINING]
+        ours = [item for item in fresh if item.principal in (self._principal, "system")]
+        joining = [item for item in ours if (item.body.queue_mode or queue.mode) in _JOINING]
         # The legacy mode `queue` takes them one at a time.
         return tuple(joining[:1] if queue.mode == "queue" else joining)
 

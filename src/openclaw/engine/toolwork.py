@@ -16,7 +16,7 @@ from msgspec import Struct
 from openclaw.domain.queueing import SKIPPED_TEXT
 from openclaw.domain.transcript import TextBlock, ToolCallBlock, ToolResultMessage
 from openclaw.engine import events
-from openclaw.engine.drafts import draft_message
+from openclaw.engine.drafts import draft_message, kept_call
 from openclaw.engine.events import EventSink, RunScope
 from openclaw.engine.ports import Clock, ToolContext, ToolOutcome
 from openclaw.engine.tools.registry import ToolRegistry
@@ -88,7 +88,7 @@ class ToolWork:
 
     async def _run(self, call: ToolCallBlock) -> Worked:
         started = self._clock.now_ms()
-        self._emit(events.ToolStarted(self._scope, call, started))
+        self._emit(events.ToolStarted(self._scope, kept_call(call), started))
         context = msgspec.structs.replace(self._context, tool_call_id=call.id, now_ms=started)
         outcome = await self._registry.call(call.name, call.arguments, context, self._allowed)
         if outcome.effect is None:

@@ -28,6 +28,7 @@ from openclaw.engine.prompt import greeting_prompt
 from openclaw.engine.settings import EngineSettings
 from openclaw.engine.workers import Workers, lane_of
 from openclaw.errors import InvalidRequest
+from openclaw.store.database import Transaction
 from openclaw.store.inbox import ExternalId, Inbound, Known, NewInput
 from openclaw.store.records import RunRow, SessionSeed, UserInput
 from openclaw.store.runs import RunPlan
@@ -48,6 +49,8 @@ class Incoming(Struct, frozen=True):
     # Who may give commands and resets, and of what rank; None: nobody's words are read as such.
     caller: CommandCaller | None = None
     inbound: Inbound | None = None
+    # What else happens in the commit that takes it in.
+    also: Callable[[Transaction], None] | None = None
 
 
 class Receipt(Struct, frozen=True):
@@ -58,6 +61,8 @@ class Receipt(Struct, frozen=True):
     accepted_at: int
     duplicate: bool = False
     finished: bool = False
+    # Where the message stands in the transcript, if its turn began in the same commit.
+    message_seq: int | None = None
 
 
 ReadCommand = Callable[[NewInput, CommandCaller], Awaitable[ReadOutcome]]
@@ -113,13 +118,16 @@ class Turns:
         async with self._workers.held(key):
             if await self._store.input_state(incoming.run_id) is None:
                 await self._workers.abort(key, "reset")
-            return await self._take(settings, incoming, new)
+            return await self._take(settings, incoming, new, holding=True)
 
-    async def _take(self, settings: EngineSettings, incoming: Incoming, new: NewInput) -> Receipt:
+    async def _take(
+        self, settings: EngineSettings, incoming: Incoming, new: NewInput, *, holding: bool = False
+    ) -> Receipt:
         """Accept an input that is no command, and see that it runs."""
         key, now_ms = incoming.seed.session_key, self._clock.now_ms()
         lane = lane_of(key)
-        reserved = self._workers.reserve(key, lane)
+        gathering = (incoming.body.gather_until or 0) > now_ms
+        reserved = not gathering and self._workers.reserve(key, lane, holding=holding)
         try:
             taken = await self._store.accept(
                 new,
@@ -143,10 +151,12 @@ class Turns:
         else:
             self._workers.wake(key)
             active = self._workers.active_run(key)
-            mode = _mode(settings, taken, incoming)
-            if mode == "interrupt" and active and incoming.run_id not in (active.run.run_id, *active.absorbed):
+            itself = active is not None and incoming.run_id in (active.run.run_id, *active.absorbed)
+            if active and not itself and _mode(settings, taken, incoming) == "interrupt":
                 self._workers.interrupt(active)
-        return Receipt(incoming.run_id, key, now_ms)
+        kept = taken.claimed.entries if taken.claimed else ()
+        said_at = next((entry.seq for entry in kept if entry.role == "user"), None)
+        return Receipt(incoming.run_id, key, now_ms, message_seq=said_at)
 
     async def _greet(self, settings: EngineSettings, new: NewInput) -> NewInput:
         """A bare reset is greeted; where another model answers, the default one is named (LIFE-18)."""
@@ -306,11 +316,13 @@ def _read_trigger(settings: EngineSettings, incoming: Incoming) -> NewInput:
     said = _first_text(body.content)
     spoken = body.provenance is None or body.provenance.kind == "external_user"
     if incoming.caller is not None and said and spoken:
-        default = settings.agent(incoming.seed.agent_id).default_model
+        agent = settings.agent(incoming.seed.agent_id)
+        default = agent.default_model
         command = parse_reset(
             said,
             authorised=incoming.caller.authorised,
             extra_triggers=settings.reset_triggers,
+            mention_names=agent.call_names.plain if incoming.caller.in_group else (),
             candidates=settings.model_candidates,
             default_model=(default.provider, default.model),
         )
@@ -338,6 +350,7 @@ def _read_trigger(settings: EngineSettings, incoming: Incoming) -> NewInput:
         fork_from=seed.parent_session_key if seed.session_type == "thread" else None,
         queue=settings.queue,
         edit=edit,
+        also=incoming.also,
     )
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from openclaw.domain import queueing
 from openclaw.domain.transcript import TextBlock
 from openclaw.engine import events
+from openclaw.engine.aftermath import Aftermath
 from openclaw.engine.drafts import draft_inputs_in, draft_message, open_calls
 from openclaw.engine.events import RunScope
 from openclaw.engine.lanes import Lanes
@@ -59,9 +60,14 @@ class Workers:
 
     # -- what others ask -----------------------------------------------------------------------
 
-    def reserve(self, session_key: str, lane: str) -> bool:
-        """Take the session and a lane place for a run that is about to be claimed with its input."""
-        if self._draining or session_key in self._busy or not self.lanes.lane(lane).try_enter():
+    def reserve(self, session_key: str, lane: str, *, holding: bool = False) -> bool:
+        """Take the session and a lane place for a run that is about to be claimed with its input.
+
+        While somebody holds the session only they may, and say so with `holding`.
+        """
+        if self._draining or session_key in self._busy or (session_key in self._held and not holding):
+            return False
+        if not self.lanes.lane(lane).try_enter():
             return False
         self._busy[session_key] = False
         return True
@@ -336,9 +342,12 @@ class Workers:
         left_open = [interrupted(call, now_ms) for call in open_calls(messages)]
         results = [result_of(one.call, one.outcome, now_ms) for one in left_open]
         drafts = tuple(draft_message(result, run.run_id) for result in results)
+        first, end = await self._services.store.input(run.run_id), RunEnd(outcome, "error", why)
+        aftermath = Aftermath(StartedRun(run, session, (first,) if first else ()), self.wake)
         finished = await self._services.store.finish(
-            run, drafts, RunEnd(outcome, "error", why), now_ms=now_ms
+            run, drafts, end, now_ms=now_ms, also=aftermath.unit(end, "", now_ms)
         )
+        aftermath.kept()
         scope = RunScope(run.run_id, run.session_key, run.agent_id, session.entry.session_id)
         self._services.emit(
             events.RunEnded(
@@ -381,5 +390,7 @@ def _as_queued(item: QueuedInput) -> queueing.QueuedInput:
         account=route.account_id if route else None,
         thread=route.thread_id if route else None,
         from_owner=item.principal == "operator",
+        principal=item.principal,
+        gather_until_ms=item.body.gather_until,
         provenance=provenance.kind if provenance else "external_user",
     )

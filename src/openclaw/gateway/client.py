@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections import deque
+from collections.abc import Callable
 
 from aiohttp import web
 
@@ -23,6 +24,7 @@ SLOW_CLIENT = 4008
 MAX_FOLLOWED = 1000
 HIGH_WATER = 1 << 20
 SLOW_PEER_S = 0.01
+LINGER_S = 0.003  # a write for each of fifty listeners costs more than what is written
 
 
 class Client:
@@ -40,10 +42,20 @@ class Client:
         self._buffered = 0
         self._more = asyncio.Event()
         self._closing: tuple[int, str] | None = None
+        self._lingering = False
         self.in_flight = 0
+        self._gone = False
         self._waits: set[asyncio.Task[None]] = set()
+        self._at_the_end: list[Callable[[], None]] = []
 
-    def send(self, frame: bytes) -> None:
+    @property
+    def peer_ip(self) -> str | None:
+        """Where the socket comes from; a proxy's own address where there is one between."""
+        peer = self._transport.get_extra_info("peername")
+        return str(peer[0]) if isinstance(peer, tuple) and peer else None
+
+    def send(self, frame: bytes, *, linger: bool = False) -> None:
+        """Put a frame in line. One that may `linger` waits a moment for company, or goes with the next."""
         if self._closing is not None:
             return
         self._buffered += len(frame)
@@ -52,10 +64,19 @@ class Client:
             self.close(SLOW_CLIENT, "too slow: reconnect and resync")
             return
         self._line.append(frame)
-        self._more.set()
+        if not linger:
+            self._more.set()
+        elif not self._lingering:
+            self._lingering = True
+            asyncio.get_running_loop().call_later(LINGER_S, self._stop_lingering)
 
-    def send_event(self, event: PreparedEvent) -> None:
-        self.send(self.connection.number(event))
+    def _stop_lingering(self) -> None:
+        self._lingering = False
+        if self._line:
+            self._more.set()
+
+    def send_event(self, event: PreparedEvent, *, linger: bool = False) -> None:
+        self.send(self.connection.number(event), linger=linger)
 
     def follow(self, session_key: str) -> None:
         """Get the messages of a session. A client follows a bounded number of them."""
@@ -87,7 +108,7 @@ class Client:
             return False
         if event == "sessions.changed":
             return self.follows_sessions
-        if event == "session.message":
+        if event in ("session.message", "session.operation"):
             return self.follows_sessions or session_key in self.follows_messages
         return True
 
@@ -96,8 +117,22 @@ class Client:
         self._waits.add(task)
         task.add_done_callback(self._waits.discard)
 
+    def when_gone(self, act: Callable[[], None]) -> None:
+        """Do this once the socket is gone; at once when it is already."""
+        if self._gone:
+            act()
+        else:
+            self._at_the_end.append(act)
+
+    @property
+    def is_gone(self) -> bool:
+        return self._gone or self._closing is not None
+
     def leave(self) -> None:
         """The socket is gone: nothing more is sent, and nobody waits for this client."""
+        self._gone = True
+        for act in self._at_the_end:
+            act()
         self._closing = self._closing or (0, "")
         self._line.clear()
         for task in tuple(self._waits):
@@ -108,6 +143,8 @@ class Client:
         while not self._transport.is_closing():
             await self._more.wait()
             self._more.clear()
+            if self._transport.is_closing():
+                return  # while nothing was to be sent; writing to it now would be an error
             while self._line and self._transport.get_write_buffer_size() < HIGH_WATER:
                 self._transport.write(b"".join(self._take()))
             if self._line:

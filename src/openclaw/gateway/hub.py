@@ -16,13 +16,15 @@ from openclaw.engine.ports import Clock
 from openclaw.engine.settings import EngineSettings
 from openclaw.gateway.client import Client
 from openclaw.gateway.runfeed import RunFeed
-from openclaw.gateway.sessionview import message_for_client, row_for_client
+from openclaw.gateway.sessionview import ancestors_of, message_for_client, row_for_client
 from openclaw.protocol import events as wire
-from openclaw.protocol.frames import PreparedEvent
+from openclaw.protocol.frames import PreparedEvent, StateVersion
 from openclaw.store.records import SessionRow
 
 log = logging.getLogger("openclaw.hub")
 ChangePhase = Literal["start", "model", "end", "error"]
+# Nobody waits for these, and the next one is not far: they leave together, the end of a turn at once.
+_PROGRESS = (wire.ChatStatus, wire.ChatDelta, wire.AgentPayload)
 
 
 class Hub:
@@ -33,12 +35,21 @@ class Hub:
         self._clock = clock
         self._clients: set[Client] = set()
         self._feeds: dict[str, RunFeed] = {}
+        self._operations: dict[str, str] = {}  # session key -> the id of the work on it
+        self._members_changed: Callable[[], None] = lambda: None
+
+    def on_members_changed(self, tell: Callable[[], None]) -> None:
+        """Call this whenever a client came or went."""
+        self._members_changed = tell
 
     def add(self, client: Client) -> None:
         self._clients.add(client)
+        self._members_changed()
 
     def remove(self, client: Client) -> None:
-        self._clients.discard(client)
+        if client in self._clients:
+            self._clients.remove(client)
+            self._members_changed()
 
     def clients(self) -> tuple[Client, ...]:
         return tuple(self._clients)
@@ -48,9 +59,11 @@ class Hub:
         feed = self._feeds.get(run_id)
         return feed.text if feed else ""
 
-    def broadcast(self, event: str, payload: object) -> None:
+    def broadcast(self, event: str, payload: object, versions: StateVersion | None = None) -> None:
         """An event that belongs to no session, such as `tick`."""
-        self._send(event, payload, None)
+        takers = [one for one in self._clients if one.wants(event, None, None)]
+        if takers:
+            self._deliver(PreparedEvent(event, payload, versions), takers)
 
     def publish(self, event: engine.EngineEvent) -> None:
         """Part of the event sink. A failure here never reaches the run that told it."""
@@ -68,6 +81,8 @@ class Hub:
             return
         match event:
             case engine.InputTaken():
+                if event.rotation is not None:
+                    self._changed(event.session, now_ms, reason=event.rotation.reason)
                 self._changed(event.session, now_ms, reason="create" if event.created else "send")
             case engine.RunPhase():
                 self._tell(event.scope, self._feed(event.scope).phase(event, now_ms))
@@ -91,9 +106,13 @@ class Hub:
             case engine.CommandAnswered():
                 self._command(event, now_ms)
             case engine.CompactionTold():
-                self._changed(event.session, now_ms, reason="compact")
-            case engine.WindowsChanged() | engine.ThinkingStreamed():
-                pass  # windows are told with the session's next change; thinking has no listener yet
+                self._compaction(event, now_ms)
+            case engine.ThinkingStreamed():
+                self._tell(event.scope, self._feed(event.scope).thought(event, now_ms))
+            case engine.SideNotePosted():
+                pass  # it is for a channel; clients of the wire see tools and thinking themselves
+            case engine.WindowsChanged():
+                pass  # windows are told with the session's next change
             case engine.SessionChanged():
                 self._changed(event.session, now_ms, reason=event.reason)
 
@@ -136,6 +155,30 @@ class Hub:
         self._send("chat", final, scope.session_key)
         self._changed(event.session, now_ms, reason="create" if event.created else "command")
 
+    def _compaction(self, event: engine.CompactionTold, now_ms: int) -> None:
+        """Told to those who follow the session, and in the stream of the run that waits for it (LOOP-1)."""
+        session = event.session
+        key = session.session_key
+        if not event.done:
+            self._operations[key] = f"compact:{event.run_id or event.trigger}:{now_ms}"
+        operation = wire.SessionOperation(
+            operation_id=self._operations.get(key, f"compact:{now_ms}"),
+            operation="compact",
+            phase="end" if event.done else "start",
+            session_key=key,
+            agent_id=session.agent_id,
+            ts=now_ms,
+            completed=event.compacted if event.done else None,
+            reason=event.message or None,
+        )
+        self._send("session.operation", operation, key)
+        feed = self._feeds.get(event.run_id) if event.run_id else None
+        if feed is not None:
+            self._tell(feed.scope, feed.compaction(event, now_ms))
+        if event.done:
+            self._operations.pop(key, None)
+            self._changed(session, now_ms, reason="compact")
+
     def _cancelled(self, event: engine.InputCancelled) -> None:
         payload = wire.ChatAborted(
             run_id=event.run_id,
@@ -160,8 +203,9 @@ class Hub:
             message_id=entry.entry_id,
             message_seq=entry.seq,
             session=self._row(event.session, now_ms),
+            ancestor_sessions=ancestors_of(event.session),
         )
-        self._deliver(PreparedEvent("session.message", wire.with_flat_row(payload)), takers)
+        self._deliver(PreparedEvent("session.message", wire.with_flat_row(payload)), takers, linger=True)
 
     def _changed(
         self,
@@ -183,8 +227,9 @@ class Hub:
             reason=reason,
             phase=phase,
             run_id=run_id,
+            ancestor_sessions=ancestors_of(session),
         )
-        self._deliver(PreparedEvent("sessions.changed", wire.with_flat_row(payload)), takers)
+        self._deliver(PreparedEvent("sessions.changed", wire.with_flat_row(payload)), takers, linger=True)
 
     def _row(self, session: SessionRow, now_ms: int) -> wire.Json:
         active = [
@@ -203,8 +248,8 @@ class Hub:
         capability = wire.capability_of(payload)
         takers = [one for one in self._clients if one.wants(event, session_key, capability)]
         if takers:
-            self._deliver(PreparedEvent(event, payload), takers)
+            self._deliver(PreparedEvent(event, payload), takers, linger=isinstance(payload, _PROGRESS))
 
-    def _deliver(self, prepared: PreparedEvent, takers: Iterable[Client]) -> None:
+    def _deliver(self, prepared: PreparedEvent, takers: Iterable[Client], *, linger: bool = False) -> None:
         for client in takers:
-            client.send_event(prepared)
+            client.send_event(prepared, linger=linger)

@@ -30,11 +30,16 @@ class RunFeed:
         self._told = 0
         self._told_at = 0
         self._item = ""
+        self._thinking_step = 0
+        self._thoughts: list[str] = []
+        self._thoughts_told = 0
+        self._thoughts_at = 0
 
     def phase(self, event: engine.RunPhase, now_ms: int) -> Iterator[Payload]:
         self._seq += 1
         yield "chat", wire.ChatStatus(**self._chat(), phase=event.phase)
-        yield "agent", wire.AgentRunStatus(**self._agent(now_ms), data=wire.RunStatus(phase=event.phase))
+        data = wire.RunStatus(phase=event.phase, message=event.detail)
+        yield "agent", wire.AgentRunStatus(**self._agent(now_ms), data=data)
 
     def started(self, event: engine.RunStarted, now_ms: int) -> Iterator[Payload]:
         self._seq += 1
@@ -55,7 +60,36 @@ class RunFeed:
         if now_ms - self._told_at >= CHAT_INTERVAL_MS:
             yield from self._flush(now_ms)
 
+    def thought(self, event: engine.ThinkingStreamed, now_ms: int) -> Iterator[Payload]:
+        """What the model thinks aloud, coalesced like its text; only clients that ask for it get it."""
+        if event.step != self._thinking_step:
+            self._thinking_step, self._thoughts, self._thoughts_told = event.step, [], 0
+        self._thoughts.append(event.delta)
+        if now_ms - self._thoughts_at >= CHAT_INTERVAL_MS:
+            yield from self._flush_thoughts(now_ms)
+
+    def _flush_thoughts(self, now_ms: int) -> Iterator[Payload]:
+        delta = "".join(self._thoughts[self._thoughts_told :])
+        if not delta:
+            return
+        self._seq += 1
+        text = "".join(self._thoughts)
+        self._thoughts, self._thoughts_told, self._thoughts_at = [text], 1, now_ms
+        data = wire.ThinkingText(text=text, delta=delta)
+        yield "agent", wire.AgentThinking(**self._agent(now_ms), data=data)
+
+    def compaction(self, event: engine.CompactionTold, now_ms: int) -> Iterator[Payload]:
+        self._seq += 1
+        data = wire.CompactionProgress(
+            phase="end" if event.done else "start",
+            trigger=event.trigger,
+            completed=event.compacted if event.done else None,
+            message=event.message or None,
+        )
+        yield "agent", wire.AgentCompaction(**self._agent(now_ms), data=data)
+
     def _flush(self, now_ms: int) -> Iterator[Payload]:
+        yield from self._flush_thoughts(now_ms)
         delta = self.text[self._told :]
         if not delta:
             return
@@ -147,7 +181,12 @@ class RunFeed:
 
 def final_message(event: engine.RunEnded) -> wire.Json | None:
     message = event.message
-    return None if message is None else _shown(event.text, message.timestamp, message)
+    if message is None:
+        return None
+    shown = _shown(event.text, message.timestamp, message)
+    if event.thinking:
+        shown["content"].insert(0, {"type": "thinking", "thinking": event.thinking})
+    return shown
 
 
 def _shown(text: str, timestamp: int, message: AssistantMessage | None = None) -> wire.Json:

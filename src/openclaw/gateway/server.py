@@ -1,30 +1,33 @@
 """The shell around the wire: one aiohttp server, one WebSocket per client, HTTP on the same port.
 
-It moves frames between sockets and `protocol.connection`, checks secrets and
-hosts, and runs handlers. A failing handler is an error response; it never takes
-the connection, or another client, with it.
+It moves frames between sockets and `protocol.connection`, checks secrets, and runs
+handlers; what is not a socket belongs to `http`. A failing handler is an error
+response; it never takes the connection, or another client, with it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 
-import msgspec
 from aiohttp import WSMsgType, web
 from msgspec import Struct
 
 from openclaw.domain.keys import format_key, main_session_key
 from openclaw.errors import OpenClawError, Overloaded
 from openclaw.gateway.client import Client
-from openclaw.gateway.handlers.system import health
+from openclaw.gateway.doorkeeper import DEVICES_CHANGED, Visitor
 from openclaw.gateway.handlers.table import HANDLERS
+from openclaw.gateway.http.credentials import Door, LockedOut, SignedIn
+from openclaw.gateway.http.files import Pages, read_pages
+from openclaw.gateway.http.guards import LOOPBACK_HOSTS, is_local
+from openclaw.gateway.http.routes import build_application
+from openclaw.gateway.http.site import HttpSettings, Site
+from openclaw.gateway.presence import entry_of
 from openclaw.gateway.services import Caller, GatewayServices
-from openclaw.protocol import params
-from openclaw.protocol.auth import AuthMode, AuthOk, AuthRefused, decide_auth
+from openclaw.protocol.auth import POLICY_VIOLATION, AuthMode, AuthOk, AuthRefused
 from openclaw.protocol.connection import (
     SERVICE_RESTART,
     Authenticate,
@@ -34,6 +37,7 @@ from openclaw.protocol.connection import (
     ConnectionSettings,
     Outcome,
     Reply,
+    State,
 )
 from openclaw.protocol.errors import wire_error
 from openclaw.protocol.events import STOPPING, Shutdown, Tick
@@ -46,19 +50,17 @@ MAX_IN_FLIGHT = 1000
 ENDS_WITH_CLIENT = frozenset(("agent.wait",))  # pure waiting: nobody is left to answer
 LARGE_FRAME = 256 * 1024
 CLOSE_WAIT_S = 3.0
-LOOPBACK_HOSTS = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
 class ServerSettings(Struct, frozen=True):
-    """Who may connect. `secret_digest` None refuses everybody unless the mode is "none"."""
+    """How the gateway is reached, and what it tells about itself; who may come in is the door's."""
 
     auth_mode: AuthMode
-    secret_digest: bytes | None
     port: int
     allowed_hosts: frozenset[str] = LOOPBACK_HOSTS
-    allowed_origins: frozenset[str] = frozenset()
     config_path: str = ""
     state_dir: str = ""
+    http: HttpSettings = HttpSettings()
 
 
 class GatewayServer:
@@ -69,58 +71,27 @@ class GatewayServer:
         self._stopping = False
         self._boot_id = services.ids.uuid()
         self._connection_settings = ConnectionSettings()
+        self._door = Door(settings.auth_mode, self._check_secret, services.signins)
+        # How to tell a browser's sign-in that one of its sockets is gone.
+        self._signed_in: dict[Client, Callable[[], None]] = {}
 
     def application(self) -> web.Application:
-        app = web.Application(middlewares=[self._check_host], client_max_size=1 << 20)
-        app.router.add_get("/", self._root)
-        for path in ("/healthz", "/health"):
-            app.router.add_get(path, self._healthz)
-        for path in ("/readyz", "/ready"):
-            app.router.add_get(path, self._readyz)
-        return app
-
-    # -- HTTP ----------------------------------------------------------------------------------
-
-    @web.middleware
-    async def _check_host(
-        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-    ) -> web.StreamResponse:
-        """A page that rebinds its name to this address is refused by the name it used."""
-        if host_name(request.host) not in self._settings.allowed_hosts:
-            return web.json_response(
-                {
-                    "error": {
-                        "message": "host not allowed; add it to gateway.allowedHosts",
-                        "type": "forbidden",
-                    }
-                },
-                status=403,
+        """Everything on this port: the rows of `http.routes`, and the socket at "/"."""
+        return build_application(
+            Site(
+                services=self._services,
+                settings=self._settings.http,
+                allowed_hosts=self._settings.allowed_hosts,
+                door=self._door,
+                pages=read_pages() if self._settings.http.page else Pages(),
+                serve_socket=self._serve_socket,
+                is_stopping=lambda: self._stopping,
             )
-        response = await handler(request)
-        if not response.prepared:
-            response.headers["X-Content-Type-Options"] = "nosniff"
-            response.headers["Referrer-Policy"] = "no-referrer"
-            response.headers["X-Frame-Options"] = "DENY"
-        return response
-
-    async def _healthz(self, _request: web.Request) -> web.Response:
-        return web.json_response({"ok": True, "status": "live"})
-
-    async def _readyz(self, _request: web.Request) -> web.Response:
-        uptime_ms = self._services.clock.now_ms() - self._services.started_ms
-        ready = not self._stopping
-        body = {"ready": ready, "failing": [] if ready else ["stopping"], "uptimeMs": uptime_ms}
-        return web.json_response(body, status=200 if ready else 503)
-
-    async def _root(self, request: web.Request) -> web.StreamResponse:
-        if request.headers.get("Upgrade", "").lower() == "websocket":
-            return await self._serve_socket(request)
-        text = (
-            f"OpenClaw gateway {self._services.version}\n\n"
-            "This port speaks the OpenClaw WebSocket protocol, version 4.\n"
-            'Talk to it with:  openclaw agent -m "hello"\n'
         )
-        return web.Response(text=text)
+
+    def _check_secret(self, offered: str, request: web.Request) -> bool | LockedOut:
+        checked = self._services.door.check_secret(offered, _visitor(request))
+        return LockedOut(checked.error.retry_after_ms or 0) if isinstance(checked, AuthRefused) else checked
 
     # -- sockets -------------------------------------------------------------------------------
 
@@ -146,6 +117,7 @@ class GatewayServer:
             await self._converse(request, socket, client)
         finally:
             services.hub.remove(client)
+            self._signed_in.pop(client, lambda: None)()
             client.leave()
             sender.cancel()
         return socket
@@ -205,26 +177,39 @@ class GatewayServer:
         if not isinstance(outcome, Authenticate):
             self._act(client, outcome)
             return False
-        peer = request.remote or ""
-        auth = decide_auth(
-            self._settings.auth_mode,
-            self._settings.secret_digest,
-            outcome.params,
-            loopback=is_loopback(peer) and not is_forwarded(request),
-            origin=request.headers.get("Origin"),
-            allowed_origins=self._settings.allowed_origins,
-        )
-        if isinstance(auth, AuthRefused):
-            log.warning("refused a connection from %s: %s", peer, auth.error.message)
-            self._act(client, connection.refuse(auth))
+        signed_in = self._door.admit_socket(request, outcome.params)
+        if signed_in is not None:
+            return await self._welcome_page(outcome.protocol, signed_in, client)
+        door = self._services.door
+        admitted = await door.admit(outcome.params, connection.nonce, _visitor(request))
+        if isinstance(admitted, AuthRefused):
+            self._act(client, connection.refuse(admitted))
             return False
-        client.send(connection.accept(auth, await self._hello(outcome.protocol, auth, client)))
+        hello = await self._hello(outcome.protocol, admitted.auth, client)
+        if not door.is_current(admitted):
+            self._act(client, connection.refuse(DEVICES_CHANGED))
+            return False
+        client.send(connection.accept(admitted.auth, hello))
+        return True
+
+    async def _welcome_page(self, protocol: int, signed_in: SignedIn, client: Client) -> bool:
+        """Our own page, by its browser's sign-in. Its socket ends with that, at once."""
+        connection = client.connection
+
+        def hang_up() -> None:
+            self._act(client, connection.close(POLICY_VIOLATION, "signed out"))
+
+        self._signed_in[client] = self._services.signins.attach(signed_in.signin, hang_up)
+        hello = await self._hello(protocol, signed_in.auth, client)
+        if connection.state is State.CLOSED:
+            return False
+        client.send(connection.accept(signed_in.auth, hello))
         return True
 
     async def _hello(self, protocol: int, auth: AuthOk, client: Client) -> HelloOk:
         services, settings = self._services, self._services.settings()
-        caller = Caller(client, "", False, lambda _answer: None)
-        now = await health(services, caller, params.HealthParams())
+        about = services.about
+        now = await about.health.snapshot()
         default = settings.default_agent
         target = settings.agent(default).default_model
         return hello_ok(
@@ -233,9 +218,10 @@ class GatewayServer:
                 version=services.version, conn_id=client.connection.conn_id, boot_id=self._boot_id
             ),
             auth=auth,
-            presence=[],
-            health=msgspec.to_builtins(now),
-            state_version=StateVersion(presence=1, health=1),
+            presence=about.presence.entries(joining=entry_of(client, auth)),
+            health=now,
+            # The change that this client makes itself is counted already.
+            state_version=StateVersion(presence=about.presence.version + 1, health=about.health.version),
             uptime_ms=services.clock.now_ms() - services.started_ms,
             session_defaults=SessionDefaults(
                 default_agent_id=default,
@@ -296,30 +282,15 @@ class GatewayServer:
     def say_goodbye(self) -> None:
         """The last event, then a close that tells clients to come back."""
         self._stopping = True
+        self._services.followers.stop()
         self._services.hub.broadcast("shutdown", Shutdown(reason=STOPPING))
         for client in self._services.hub.clients():
             self._act(client, client.connection.close(SERVICE_RESTART, "service restart"))
 
 
+def _visitor(request: web.Request) -> Visitor:
+    return Visitor(request.remote or "", is_local(request), request.headers.get("Origin"))
+
+
 def _answer(client: Client, request_id: str, result: object) -> None:
     client.send(encode_response(request_id, result))
-
-
-def host_name(host: str) -> str:
-    """The name in a Host header, without its port, lower-cased; brackets of IPv6 removed."""
-    text = host.strip().lower()
-    if text.startswith("["):
-        return text[1:].partition("]")[0]
-    return text.rsplit(":", 1)[0] if text.count(":") == 1 else text
-
-
-def is_loopback(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
-    except ValueError:
-        return False
-
-
-def is_forwarded(request: web.Request) -> bool:
-    """A reverse proxy speaks for somebody else: its peer is not local (PITFALLS)."""
-    return any(name in request.headers for name in ("X-Forwarded-For", "Forwarded", "X-Real-IP"))

@@ -12,32 +12,40 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from openclaw.channels.front import Channels
+from openclaw.config.schema import Config
 from openclaw.domain.commandcallers import operator_caller
 from openclaw.domain.commands import CommandCaller
+from openclaw.domain.explanation import Explanation
 from openclaw.domain.groups import channel_of_client
-from openclaw.domain.keys import (
-    KeyShape,
-    SessionKey,
-    canonical_key,
-    channel_of_key,
-    chat_type_of_key,
-    format_key,
-    session_kind,
-)
-from openclaw.domain.lifecycle import TurnSource, session_type
+from openclaw.domain.keys import canonical_key, format_key
+from openclaw.domain.lifecycle import TurnSource
 from openclaw.domain.origin import InboundContext
+from openclaw.engine.cron import Cron
+from openclaw.engine.heartbeats import Heartbeats
 from openclaw.engine.ports import Clock, Ids, ToolOutcome
+from openclaw.engine.seeds import seed_for_key
+from openclaw.engine.sessionwork import SessionWork
 from openclaw.engine.settings import EngineSettings
 from openclaw.engine.tools.registry import ToolRegistry
 from openclaw.engine.turns import Turns
 from openclaw.engine.workers import Workers
 from openclaw.errors import InvalidRequest
+from openclaw.gateway.about import About
 from openclaw.gateway.client import Client
+from openclaw.gateway.doorkeeper import Doorkeeper
+from openclaw.gateway.http.follow import Followers
+from openclaw.gateway.http.signin import Signins
 from openclaw.gateway.hub import Hub
+from openclaw.protocol.params_insight import ExplainParams, SecurityAuditParams
 from openclaw.store.commands import CommandStore
 from openclaw.store.database import Transaction
+from openclaw.store.families import Families
 from openclaw.store.inbox import Inbound
+from openclaw.store.outboxdesk import OutboxDesk
+from openclaw.store.pages import Pages
 from openclaw.store.records import SessionRow, SessionSeed
+from openclaw.store.sessionusage import SessionUsages
 from openclaw.store.store import Store
 from openclaw.store.upkeep import Upkeep
 
@@ -64,9 +72,26 @@ class GatewayServices(Struct, frozen=True):
     # Carries out what a tool does to the store, outside a run.
     keep: Callable[[Callable[[Transaction], ToolOutcome]], Awaitable[ToolOutcome]]
     upkeep: Upkeep
+    session_work: SessionWork
+    pages: Pages
+    usages: SessionUsages
+    families: Families
+    about: About
+    outbox: OutboxDesk
+    # Why things are as they are, and what to look at: answered from the configuration in force.
+    explain: Callable[[ExplainParams], Awaitable[Explanation]]
+    audit: Callable[[SecurityAuditParams], Awaitable[Struct]]
     turns: Turns
     workers: Workers
     hub: Hub
+    channels: Channels
+    cron: Cron
+    heartbeats: Heartbeats
+    config: Callable[[], Config]
+    door: Doorkeeper
+    # For plain requests: what they follow, and which browsers are signed in.
+    followers: Followers
+    signins: Signins
     clock: Clock
     ids: Ids
     settings: Callable[[], EngineSettings]
@@ -122,29 +147,15 @@ def resolve_seed(
     if owner not in settings.agents:
         known = ", ".join(sorted(settings.agents))
         raise InvalidRequest(f'unknown agent id "{owner[:64]}"; configured: {known}')
-    return seed_of(key, owner, settings, channel)
+    return seed_for_key(key, owner, settings.keys, channel)
 
 
-def seed_of(key: SessionKey, agent_id: str, settings: EngineSettings, channel: str | None) -> SessionSeed:
-    """Read the key's shape once, for the row it creates (AMB-38)."""
-    text, chat_type = format_key(key), chat_type_of_key(key)
-    return SessionSeed(
-        text,
-        agent_id,
-        _kind(key, chat_type, settings),
-        session_type(key_text=text),
-        chat_type or "direct",
-        channel_of_key(key) or channel,
+def meant_key(services: GatewayServices, key_text: str, agent_id: str | None) -> str:
+    """The key that is meant, also of an agent that is no longer configured: its sessions are still there."""
+    settings = services.settings()
+    return format_key(
+        canonical_key(key_text, agent_id=agent_id or settings.default_agent, settings=settings.keys)
     )
-
-
-def _kind(key: SessionKey, chat_type: Any, settings: EngineSettings) -> str:
-    special = {
-        KeyShape.cron_run: "cron-run",
-        KeyShape.global_: "global",
-        KeyShape.unknown: "unknown",
-    }
-    return special.get(key.shape) or session_kind(key, chat_type, settings.keys)
 
 
 async def find_session(services: GatewayServices, key_text: str, agent_id: str | None) -> SessionRow | None:

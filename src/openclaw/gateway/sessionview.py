@@ -6,20 +6,23 @@ never differ.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
-from openclaw.domain.display import project_message
+from openclaw.domain.display import project_message, visible_rows
 from openclaw.domain.keys import KeyShape, main_session_key, parse_key
 from openclaw.domain.titles import derive_title, preview
 from openclaw.engine.commands.record import message_of
 from openclaw.engine.settings import EngineSettings
-from openclaw.protocol.rows import RowKind, client_message, session_row
+from openclaw.protocol.rows import RowKind, client_message, levels_of, session_row
 from openclaw.store.records import SessionRow, StoredEntry
 
 Json = dict[str, Any]
+Shown = TypeVar("Shown")
+OFF_LOOP_BYTES = 64 * 1024
 _KINDS: dict[str, RowKind] = {"group": "group", "global": "global", "unknown": "unknown"}
 _BACKGROUND = {"cron", "cron-run", "hook", "node"}
 _decode = msgspec.json.Decoder().decode
@@ -37,7 +40,8 @@ def row_for_client(
 ) -> Json:
     """A session as the wire shows it. Titles and previews come from columns, never from a transcript."""
     entry = row.entry
-    target = settings.agent(row.agent_id).choose_models(entry, None)[0]
+    agent = settings.agent(row.agent_id)
+    target = agent.choose_models(entry, None)[0]
     return session_row(
         row.session_key,
         row.agent_id,
@@ -54,7 +58,17 @@ def row_for_client(
         derived_title=title_of(row, settings) if titles else None,
         last_message_preview=preview(row.last_text) if last_message and row.last_text else None,
         child_sessions=children,
+        thinking_levels=levels_of(target.reasoning),
+        thinking_default=agent.thinking_default or "off",
     )
+
+
+def ancestors_of(row: SessionRow) -> list[Json] | None:
+    """The sessions that a helper came from, as far as its own row knows them, the nearest first."""
+    entry = row.entry
+    above = dict.fromkeys(key for key in (entry.spawned_by, entry.spawn_root) if key)
+    above.pop(row.session_key, None)
+    return [{"key": key} for key in above] or None
 
 
 def is_main(row: SessionRow, settings: EngineSettings) -> bool:
@@ -72,6 +86,18 @@ def title_of(row: SessionRow, settings: EngineSettings) -> str:
         updated_at_ms=entry.updated_at,
         zone=settings.resets.zone,
     )
+
+
+async def off_the_loop(entries: Sequence[StoredEntry], work: Callable[[], Shown]) -> Shown:
+    """Make something of many or large entries on a thread: everybody else would wait for it."""
+    heavy = sum(len(entry.body) for entry in entries) > OFF_LOOP_BYTES
+    return await asyncio.to_thread(work) if heavy else work()
+
+
+def messages_for_client(entries: Sequence[StoredEntry]) -> list[Json]:
+    """The messages that people see of these entries, in their order."""
+    shown = (message_for_client(entry) for entry in entries)
+    return visible_rows([message for message in shown if message is not None])
 
 
 def message_for_client(entry: StoredEntry, *, max_chars: int = 8000) -> Json | None:

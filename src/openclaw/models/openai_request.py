@@ -114,6 +114,8 @@ def _plain_message(message: Message, target: ModelTarget) -> dict[str, Any]:
 
 
 def _assistant(message: AssistantMessage, target: ModelTarget) -> dict[str, Any]:
+    if len(message.content) == 1 and isinstance(said := message.content[0], TextBlock):
+        return {"role": "assistant", "content": said.text}  # as most are, and a context has hundreds
     texts = [block.text for block in message.content if isinstance(block, TextBlock)]
     calls = [_tool_call(block) for block in message.content if isinstance(block, ToolCallBlock)]
     text = "\n".join(texts)

@@ -68,7 +68,7 @@ class ClientInfo(ClosedObject, frozen=True, kw_only=True):
 
 
 class DeviceIdentity(ClosedObject, frozen=True, kw_only=True):
-    """A device's key and its signature over the challenge. Accepted as sent; not yet verified."""
+    """A device's key and its signature over the challenge: a claim, until `device` has verified it."""
 
     id: _Text
     public_key: _Text

@@ -125,6 +125,8 @@ class Connection:
         # Empty until the client is accepted.
         self.scopes: tuple[str, ...] = ()
         self.role: Role = OPERATOR
+        # The device that was verified, when there is one.
+        self.device_id: str | None = None
         # What the socket need accept at most, in the present state.
         self.max_frame_bytes = settings.handshake_max_bytes
         self.handshake_deadline_ms = now_ms + settings.handshake_timeout_ms
@@ -153,6 +155,7 @@ class Connection:
         self.state = State.OPEN
         self.role = auth.role
         self.scopes = auth.scopes
+        self.device_id = auth.device_id
         self.max_frame_bytes = self.settings.max_bytes(auth.scopes)
         return encode_response(self._connect_id, hello)
 

@@ -14,11 +14,13 @@ import msgspec
 from msgspec import Struct
 
 from openclaw.protocol.results import TerminalReply
+from openclaw.protocol.results_devices import PairResolved, PendingDevice
 from openclaw.protocol.rows import flatten_row
-from openclaw.protocol.scopes import READ, holds_scope
+from openclaw.protocol.scopes import ADMIN, PAIRING, READ, holds_scope
 
 Json = dict[str, Any]
 TOOL_EVENTS: Final = "tool-events"
+THINKING_EVENTS: Final = "thinking-events"
 STOPPING: Final = "gateway stopping"
 
 
@@ -209,7 +211,42 @@ class AgentRunStatus(AgentPayload, frozen=True, kw_only=True, tag_field="stream"
     data: RunStatus
 
 
-AgentEvent = AgentLifecycle | AgentAssistant | AgentTool | AgentItem | AgentUsage | AgentRunStatus
+class CompactionProgress(Payload, frozen=True, kw_only=True):
+    """The context of a run is made smaller before the run goes on (LOOP-1)."""
+
+    phase: Literal["start", "end"]
+    trigger: str
+    completed: bool | None = None
+    message: str | None = None
+
+
+class AgentCompaction(AgentPayload, frozen=True, kw_only=True, tag_field="stream", tag="compaction"):
+    data: CompactionProgress
+
+
+class ThinkingText(Payload, frozen=True, kw_only=True):
+    """`text` is all that one model call thought so far, `delta` what is new."""
+
+    text: str
+    delta: str
+
+
+class AgentThinking(AgentPayload, frozen=True, kw_only=True, tag_field="stream", tag="thinking"):
+    """Only for clients with the thinking-events capability; see `capability_of`."""
+
+    data: ThinkingText
+
+
+AgentEvent = (
+    AgentLifecycle
+    | AgentAssistant
+    | AgentTool
+    | AgentItem
+    | AgentUsage
+    | AgentRunStatus
+    | AgentCompaction
+    | AgentThinking
+)
 
 
 # -- sessions ----------------------------------------------------------------------------------
@@ -241,6 +278,19 @@ class SessionsChanged(Payload, frozen=True, kw_only=True):
     ancestor_sessions: list[Json] | None = None
 
 
+class SessionOperation(Payload, frozen=True, kw_only=True):
+    """A longer work on a session begins or ends; `completed` and `reason` tell how."""
+
+    operation_id: str
+    operation: Literal["compact"]
+    phase: Literal["start", "end"]
+    session_key: str
+    agent_id: str
+    ts: int
+    completed: bool | None = None
+    reason: str | None = None
+
+
 def with_flat_row(event: SessionMessage | SessionsChanged) -> Json:
     """The payload as clients expect it: row fields repeated flat, null where a field is cleared."""
     payload: Json = msgspec.to_builtins(event)
@@ -270,6 +320,26 @@ class Shutdown(Payload, frozen=True, kw_only=True):
 Subscription = Literal["sessions", "messages"]
 
 
+class CronTold(Payload, frozen=True, kw_only=True):
+    """A job was added, changed, removed or started."""
+
+    job_id: str
+    action: str
+    job: Json | None = None
+
+
+class ChannelOutbound(Payload, frozen=True, kw_only=True):
+    """A reply to carry, or a sign that one is being written; `key` is the same for every attempt."""
+
+    kind: Literal["message", "typing"]
+    channel: str
+    account_id: str
+    to: str
+    key: str | None = None
+    thread_id: str | None = None
+    text: str | None = None
+
+
 class EventSpec(Struct, frozen=True):
     """Who receives an event: everyone with `scope`, or of those the followers of one kind.
 
@@ -289,8 +359,14 @@ EVENTS: Final[dict[str, EventSpec]] = {
     "agent": EventSpec(AgentEvent, READ),
     "session.message": EventSpec(SessionMessage, READ, ("messages", "sessions")),
     "sessions.changed": EventSpec(SessionsChanged, READ, ("sessions",)),
+    "session.operation": EventSpec(SessionOperation, READ, ("messages", "sessions")),
     "presence": EventSpec(PresenceChanged),
     "health": EventSpec(Json, READ),
+    "device.pair.requested": EventSpec(PendingDevice, PAIRING),
+    "device.pair.resolved": EventSpec(PairResolved, PAIRING),
+    # To the one connection that attached as this channel's connector.
+    "channels.outbound": EventSpec(ChannelOutbound, ADMIN),
+    "cron": EventSpec(CronTold, READ),
     "tick": EventSpec(Tick),
     "shutdown": EventSpec(Shutdown),
 }
@@ -298,7 +374,9 @@ EVENTS: Final[dict[str, EventSpec]] = {
 
 def capability_of(payload: object) -> str | None:
     """The capability a client must have announced to get this payload."""
-    return TOOL_EVENTS if isinstance(payload, AgentTool) else None
+    if isinstance(payload, AgentTool):
+        return TOOL_EVENTS
+    return THINKING_EVENTS if isinstance(payload, AgentThinking) else None
 
 
 def may_receive(

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from openclaw.protocol.auth import AuthMode, AuthOk
+from openclaw.protocol.auth import AuthMethod, AuthMode, AuthOk
 from openclaw.protocol.events import EVENTS
 from openclaw.protocol.frames import StateVersion
 from openclaw.protocol.methods import METHODS
@@ -65,7 +65,7 @@ class Snapshot(_Part, frozen=True, kw_only=True):
 
 
 class GrantedAuth(_Part, frozen=True, kw_only=True):
-    method: AuthMode
+    method: AuthMethod
     role: str
     scopes: tuple[str, ...]
     device_token: str | None = None
@@ -135,7 +135,13 @@ def hello_ok(
             config_path=config_path if is_admin else None,
             state_dir=state_dir if is_admin else None,
         ),
-        auth=GrantedAuth(method=auth.method, role=auth.role, scopes=auth.scopes),
+        auth=GrantedAuth(
+            method=auth.method,
+            role=auth.role,
+            scopes=auth.scopes,
+            device_token=auth.token.value if auth.token else None,
+            issued_at_ms=auth.token.issued_at_ms if auth.token else None,
+        ),
         policy=Policy(
             max_payload=max_payload,
             max_buffered_bytes=MAX_BUFFERED_BYTES,

@@ -11,7 +11,11 @@ import re
 from itertools import accumulate
 from typing import Any
 
+import msgspec
+
 MAX_DEPTH = 64
+MAX_NUMBER = (1 << 53) - 1
+_LONG_NUMBER = re.compile(rb"[0-9]{16}")
 
 _CHUNK = 65_536
 _OPEN, _CLOSE = b"[{", b"]}"
@@ -67,6 +71,25 @@ def replace_escaped_surrogates(data: bytes) -> bytes:
 def contains_nul(data: bytes) -> bool:
     """True when a string in this JSON text holds the character U+0000."""
     return b"\\u0000" in data and b"\\u0000" in data.replace(b"\\\\", b"")
+
+
+def holds_huge_number(data: bytes) -> bool:
+    """True when this JSON text, nested no deeper than `MAX_DEPTH`, holds a whole number beyond 53 bits.
+
+    Other readers of JSON lose digits there, and a sum of two such numbers fits no database.
+    """
+    if _LONG_NUMBER.search(data) is None:
+        return False
+    waiting: list[Any] = [msgspec.json.decode(data)]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, int) and abs(value) > MAX_NUMBER:
+            return True
+        if isinstance(value, dict):
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
+    return False
 
 
 def is_too_deep(data: bytes, max_depth: int = MAX_DEPTH) -> bool:

@@ -9,18 +9,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw, Struct
 
 from openclaw.errors import InvalidRequest
-from openclaw.protocol import params, params_tools, params_upkeep, results, results_tools, results_upkeep
+from openclaw.protocol import (
+    params,
+    params_channels,
+    params_cron,
+    params_dashboard,
+    params_devices,
+    params_insight,
+    params_outbox,
+    params_sessions,
+    params_system,
+    params_tools,
+    params_upkeep,
+    results,
+    results_channels,
+    results_cron,
+    results_dashboard,
+    results_devices,
+    results_insight,
+    results_outbox,
+    results_sessions,
+    results_system,
+    results_tools,
+    results_upkeep,
+)
 from openclaw.protocol.connect import OPERATOR, ClosedObject, Role
 from openclaw.protocol.errors import clip
 from openclaw.protocol.frames import Request
-from openclaw.protocol.intake import contains_nul
-from openclaw.protocol.scopes import ADMIN, READ, WRITE, check_scope
+from openclaw.protocol.intake import contains_nul, holds_huge_number
+from openclaw.protocol.scopes import ADMIN, PAIRING, READ, WRITE, check_scope
 from openclaw.protocol.violations import MAX_NAME_CHARS, describe_violation
 
 # Patch fields that arrange a person's own list or choose the model; any other field needs admin.
@@ -53,7 +76,7 @@ class MethodSpec(Struct, frozen=True):
     """
 
     params: type[ClosedObject]
-    result: type[results.Answer]
+    result: Any  # an Answer, or a list of them
     scope: str
     scope_for: Callable[[ClosedObject], str] | None = None
     second_result: type[results.Answer] | None = None
@@ -62,12 +85,43 @@ class MethodSpec(Struct, frozen=True):
 _PATCH = MethodSpec(params.SessionsPatchParams, results.SessionPatched, WRITE, patch_scope)
 _MESSAGES = MethodSpec(params.SessionsMessagesParams, results.MessagesSubscribed, READ)
 _AGENT = MethodSpec(params.AgentParams, results.AgentAccepted, WRITE, second_result=results.AgentFinished)
+_NOTHING = params_system.NoParams
+_CONFIG_WRITE = MethodSpec(params_system.ConfigWriteParams, results_system.ConfigChanged, ADMIN)
+_DELIVERY = MethodSpec(params_outbox.OutboxItemParams, results_outbox.OutboxItem, ADMIN)
+
+_NO_LIST = params_sessions.NothingListedParams
+_APPROVALS = MethodSpec(_NO_LIST, list[results_sessions.Approval], READ)
+_SEND = MethodSpec(params_sessions.SessionsSendParams, results.ChatSent, WRITE)
 
 METHODS: Final[Mapping[str, MethodSpec]] = {
     "health": MethodSpec(params.HealthParams, results.Health, READ),
     "status": MethodSpec(params.StatusParams, results.Status, READ),
     "agents.list": MethodSpec(params.AgentsListParams, results.AgentsList, READ),
+    "agent.identity.get": MethodSpec(
+        params_sessions.AgentIdentityParams, results_sessions.AgentIdentity, READ
+    ),
     "models.list": MethodSpec(params.ModelsListParams, results.ModelsList, READ),
+    "commands.list": MethodSpec(params_sessions.CommandsListParams, results_sessions.CommandsList, READ),
+    "taskSuggestions.list": MethodSpec(_NO_LIST, results_sessions.TaskSuggestions, READ),
+    "exec.approval.list": _APPROVALS,
+    "plugin.approval.list": _APPROVALS,
+    "system-presence": MethodSpec(_NOTHING, results_system.PresenceEntry, READ),
+    "channels.status": MethodSpec(params_system.ChannelsStatusParams, results_system.ChannelsStatus, READ),
+    "node.list": MethodSpec(_NOTHING, results_system.NodeList, READ),
+    "node.pair.list": MethodSpec(_NOTHING, results_system.NodePairs, PAIRING),
+    "question.list": MethodSpec(_NOTHING, results_system.QuestionList, READ),
+    "logs.tail": MethodSpec(params_system.LogsTailParams, results_system.LogsTail, READ),
+    "usage.status": MethodSpec(_NOTHING, results_system.UsageStatus, READ),
+    "usage.cost": MethodSpec(params_system.UsageCostParams, results_system.UsageCost, READ),
+    "wake": MethodSpec(params_system.WakeParams, results_system.EventTaken, WRITE),
+    "system-event": MethodSpec(params_system.SystemEventParams, results_system.EventTaken, WRITE),
+    "last-heartbeat": MethodSpec(_NOTHING, results_system.LastHeartbeat, READ),
+    # The file that says who may do what: for the owner, also to look at.
+    "config.get": MethodSpec(_NOTHING, results_system.ConfigRead, ADMIN),
+    "config.schema": MethodSpec(_NOTHING, results_system.ConfigSchema, ADMIN),
+    "config.set": _CONFIG_WRITE,
+    "config.patch": _CONFIG_WRITE,
+    "config.apply": _CONFIG_WRITE,
     "sessions.list": MethodSpec(params.SessionsListParams, results.SessionsList, READ),
     "sessions.subscribe": MethodSpec(params.SessionsSubscribeParams, results.SessionsSubscribed, READ),
     "sessions.messages.subscribe": _MESSAGES,
@@ -76,6 +130,31 @@ METHODS: Final[Mapping[str, MethodSpec]] = {
     "sessions.resolve": MethodSpec(params.SessionsResolveParams, results.SessionResolved, READ),
     "sessions.create": MethodSpec(params.SessionsCreateParams, results.SessionCreated, WRITE),
     "sessions.patch": _PATCH,
+    # What ends a conversation or rewrites its context is for the owner; removing one key is not more
+    # than a writer may do (PROTOCOL §2).
+    "sessions.reset": MethodSpec(params_sessions.SessionsResetParams, results_sessions.SessionReset, ADMIN),
+    "sessions.delete": MethodSpec(
+        params_sessions.SessionsDeleteParams, results_sessions.SessionDeleted, WRITE
+    ),
+    "sessions.restore": MethodSpec(
+        params_sessions.SessionsRestoreParams, results_sessions.SessionRestored, ADMIN
+    ),
+    "sessions.compact": MethodSpec(
+        params_sessions.SessionsCompactParams, results_sessions.SessionCompacted, ADMIN
+    ),
+    "sessions.send": _SEND,
+    "sessions.steer": _SEND,
+    "sessions.abort": MethodSpec(params_sessions.SessionsAbortParams, results_sessions.SessionAborted, WRITE),
+    "sessions.preview": MethodSpec(
+        params_sessions.SessionsPreviewParams, results_sessions.SessionsPreviewed, READ
+    ),
+    "sessions.get": MethodSpec(params_sessions.SessionsGetParams, results_sessions.SessionMessages, READ),
+    "sessions.usage": MethodSpec(params_sessions.SessionsUsageParams, results_sessions.SessionsUsage, READ),
+    "sessions.search": MethodSpec(params_sessions.SessionsSearchParams, results_sessions.SearchHits, READ),
+    "sessions.windows": MethodSpec(
+        params_sessions.SessionsWindowsParams, results_sessions.SessionWindows, READ
+    ),
+    "sessions.tree": MethodSpec(params_sessions.SessionsTreeParams, results_sessions.SessionsTree, READ),
     # The whole store, or the whole of a transcript with what is hidden: for the owner.
     "sessions.cleanup": MethodSpec(
         params_upkeep.SessionsCleanupParams, results_upkeep.SessionsCleanup, ADMIN
@@ -83,7 +162,68 @@ METHODS: Final[Mapping[str, MethodSpec]] = {
     "sessions.erase": MethodSpec(params_upkeep.SessionsEraseParams, results_upkeep.SessionsErased, ADMIN),
     "sessions.export": MethodSpec(params_upkeep.SessionsExportParams, results_upkeep.SessionsExported, ADMIN),
     "backup.create": MethodSpec(params_upkeep.BackupCreateParams, results_upkeep.BackupCreated, ADMIN),
+    "outbox.list": MethodSpec(params_outbox.OutboxListParams, results_outbox.OutboxList, ADMIN),
+    "outbox.get": _DELIVERY,
+    "outbox.retry": _DELIVERY,
+    "outbox.drop": _DELIVERY,
+    "explain": MethodSpec(params_insight.ExplainParams, results_insight.Explained, READ),
+    "security.audit": MethodSpec(params_insight.SecurityAuditParams, results_insight.SecurityAudited, ADMIN),
+    "device.pair.list": MethodSpec(
+        params_devices.DevicePairListParams, results_devices.DevicePairList, PAIRING
+    ),
+    "device.pair.approve": MethodSpec(
+        params_devices.DevicePairRequestParams, results_devices.DevicePairApproved, PAIRING
+    ),
+    "device.pair.reject": MethodSpec(
+        params_devices.DevicePairRequestParams, results_devices.DevicePairRejected, PAIRING
+    ),
+    "device.pair.remove": MethodSpec(
+        params_devices.DevicePairRemoveParams, results_devices.DevicePairRemoved, PAIRING
+    ),
+    "device.token.rotate": MethodSpec(
+        params_devices.DeviceTokenRotateParams, results_devices.DeviceTokenRotated, PAIRING
+    ),
+    "device.token.revoke": MethodSpec(
+        params_devices.DeviceTokenRevokeParams, results_devices.DeviceTokenRevoked, PAIRING
+    ),
+    # A browser that is signed in has the owner's rights.
+    "dashboard.link": MethodSpec(
+        params_dashboard.DashboardLinkParams, results_dashboard.DashboardLink, ADMIN
+    ),
+    "dashboard.signout": MethodSpec(
+        params_dashboard.DashboardSignoutParams, results_dashboard.DashboardSignedOut, ADMIN
+    ),
+    "cron.list": MethodSpec(params_cron.CronListParams, results_cron.CronList, READ),
+    "cron.status": MethodSpec(params_cron.CronStatusParams, results_cron.CronStatus, READ),
+    "cron.runs": MethodSpec(params_cron.CronRunsParams, results_cron.CronRuns, READ),
+    # A job acts again and again without anybody: for the owner.
+    "cron.add": MethodSpec(params_cron.CronAddParams, results.Json, ADMIN),
+    "cron.update": MethodSpec(params_cron.CronUpdateParams, results.Json, ADMIN),
+    "cron.remove": MethodSpec(params_cron.CronJobParams, results_cron.CronRemoved, ADMIN),
+    "cron.run": MethodSpec(params_cron.CronRunParams, results_cron.CronRan, ADMIN),
+    # A connector speaks for everybody on its platform, and who is let in may use an agent's tools.
+    "channels.attach": MethodSpec(
+        params_channels.ChannelsAttachParams, results_channels.ChannelAttached, ADMIN
+    ),
+    "channels.detach": MethodSpec(
+        params_channels.ChannelsDetachParams, results_channels.ChannelAttached, ADMIN
+    ),
+    "channels.settle": MethodSpec(
+        params_channels.ChannelsSettleParams, results_channels.ChannelSettled, ADMIN
+    ),
+    "channels.inbound": MethodSpec(
+        params_channels.ChannelsInboundParams, results_channels.ChannelInbound, ADMIN
+    ),
+    "pairing.list": MethodSpec(params_channels.PairingListParams, results_channels.PairingList, PAIRING),
+    "pairing.approve": MethodSpec(
+        params_channels.PairingApproveParams, results_channels.PairingApproved, ADMIN
+    ),
+    "pairing.remove": MethodSpec(
+        params_channels.PairingRemoveParams, results_channels.PairingRemoved, ADMIN
+    ),
     "chat.history": MethodSpec(params.ChatHistoryParams, results.ChatHistory, READ),
+    "chat.startup": MethodSpec(params_sessions.ChatStartupParams, results.ChatStarted, READ),
+    "chat.metadata": MethodSpec(params_sessions.ChatMetadataParams, results.ChatMetadata, READ),
     "chat.send": MethodSpec(params.ChatSendParams, results.ChatSent, WRITE),
     "chat.abort": MethodSpec(params.ChatAbortParams, results.ChatAborted, WRITE),
     # Words put into the assistant's mouth: not for every writer.
@@ -116,6 +256,8 @@ def _decode(method: str, kind: type[ClosedObject], raw: Raw) -> ClosedObject:
     if contains_nul(text):
         raise InvalidRequest(f"invalid {method} params: text must not contain NUL characters; remove them")
     try:
+        if holds_huge_number(text):
+            raise InvalidRequest(f"invalid {method} params: numbers must lie within 53 bits; use a smaller one")
         return _decoder(kind).decode(b"{}" if text in (b"", b"null") else text)
     except msgspec.ValidationError as error:
         raise InvalidRequest(f"invalid {method} params: {describe_violation(error, kind)}")

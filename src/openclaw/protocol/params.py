@@ -251,10 +251,9 @@ class ChatSendParams(ClosedObject, frozen=True, kw_only=True):
     suppress_command_interpretation: bool = False
 
 
-class ChatHistoryParams(ClosedObject, frozen=True, kw_only=True):
-    """RPC-11."""
+class HistoryFields(ClosedObject, frozen=True, kw_only=True):
+    """Which part of a conversation, of `chat.history` and `chat.startup`."""
 
-    session_key: SessionKeyText
     limit: Annotated[int, Meta(ge=1, le=1000)] = DEFAULT_HISTORY_LIMIT
     max_bytes: Annotated[int, Meta(ge=1024, le=MAX_INTEGER)] | None = None
     max_chars: Positive | None = None
@@ -265,6 +264,12 @@ class ChatHistoryParams(ClosedObject, frozen=True, kw_only=True):
     agent_id: IdText | None = None
     input_run_ids: Annotated[tuple[IdText, ...], Meta(max_length=200)] = ()
     pending_before: ShortText | int | None = None
+
+
+class ChatHistoryParams(HistoryFields, frozen=True, kw_only=True):
+    """RPC-11."""
+
+    session_key: SessionKeyText
 
 
 class ChatAbortParams(ClosedObject, frozen=True, kw_only=True):

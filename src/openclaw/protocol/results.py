@@ -107,6 +107,7 @@ class SessionCreated(Answer, frozen=True, kw_only=True):
     entry: Json
     run_started: bool
     resolved: ResolvedModel
+    run_id: str | None = None
 
 
 class SessionPatched(Answer, frozen=True, kw_only=True):
@@ -138,8 +139,21 @@ class InFlightRun(Answer, frozen=True, kw_only=True):
     started_at: int
 
 
+class CompactionMark(Answer, frozen=True, kw_only=True):
+    """Between which messages the context was made smaller; `seq` counts as theirs does."""
+
+    id: str
+    seq: int
+    at: int
+    tokens_before: int | None = None
+
+
 class ChatHistory(Answer, frozen=True, kw_only=True):
-    """An unknown session has an empty history, without an error."""
+    """An unknown session has an empty history, without an error.
+
+    Asked with a cursor the answer is a `kind`: "delta" brings what came since, as the payloads of
+    `session.message`; "reset" tells the client to read anew, and nothing else.
+    """
 
     session_key: str
     messages: list[Json]
@@ -155,14 +169,48 @@ class ChatHistory(Answer, frozen=True, kw_only=True):
     thinking_level: str | None = None
     verbose_level: str | None = None
     in_flight_run: InFlightRun | None = None
+    compactions: list[CompactionMark] | None = None
+
+
+class ChatDelta(Answer, frozen=True, kw_only=True):
+    kind: Literal["delta"]
+    session_key: str
+    session_id: str
+    messages: list[Json]
+    delta_cursor: str
+    pending_inputs: PendingInputs
+    session_info: Json
+    in_flight_run: InFlightRun | None = None
+    compactions: list[CompactionMark] | None = None
+
+
+class ChatReset(Answer, frozen=True, kw_only=True):
+    kind: Literal["reset"]
+
+
+class ChatStarted(ChatHistory, frozen=True, kw_only=True):
+    """A history, and what a client draws around it."""
+
+    metadata: Json
+
+
+class ChatMetadata(Answer, frozen=True, kw_only=True):
+    models: list[Json]
+    commands: list[Json]
 
 
 class ChatSent(Answer, frozen=True, kw_only=True):
-    """RPC-12. `status` is "started" once, then "in_flight" while running and "ok" when finished."""
+    """RPC-12. `status` is "started" once, then "in_flight" while running and "ok" when finished.
+
+    A word that means stop is also answered with what it stops: `ok`, `aborted`, `runIds`.
+    """
 
     run_id: str
     status: Literal["started", "in_flight", "ok", "error"]
     message_seq: int | None = None
+    ok: bool | None = None
+    aborted: bool | None = None
+    run_ids: list[str] | None = None
 
 
 class ChatAborted(Answer, frozen=True, kw_only=True):

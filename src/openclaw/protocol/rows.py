@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 from openclaw.domain.entry import SessionEntry, entry_to_wire
+from openclaw.domain.patch import THINKING_LEVELS
 
 Json = dict[str, Any]
 RowKind = Literal["direct", "group", "global", "unknown"]
@@ -18,6 +19,7 @@ RowKind = Literal["direct", "group", "global", "unknown"]
 # Bulky or private parts of an entry that no list shows.
 _NOT_IN_ROWS = ("skillsSnapshot", "systemPromptReport", "pendingFinalDelivery", "lastHeartbeatText")
 _OFF: Final = ({"id": "off", "label": "off"},)
+_THINKING: Final = tuple({"id": level, "label": level} for level in THINKING_LEVELS)
 
 # Flat fields of change events that are null, not absent, once they are cleared.
 CLEARABLE: Final = (
@@ -34,6 +36,14 @@ CLEARABLE: Final = (
     "endedAt",
     "runtimeMs",
     "lastRunId",
+    "traceLevel",
+    "reasoningLevel",
+    "elevatedLevel",
+    "responseUsage",
+    "groupActivation",
+    "providerOverride",
+    "modelOverride",
+    "subject",
 )
 
 
@@ -64,14 +74,13 @@ def session_row(
     `model_provider`, `model` and `context_tokens` are what the next turn would
     use; they win over what the entry remembers of the last one.
     """
-    row = entry_to_wire(entry)
-    for name in _NOT_IN_ROWS:
-        row.pop(name, None)
+    row = {name: value for name, value in entry_to_wire(entry).items() if name not in _NOT_IN_ROWS}
     row |= {
         "key": key,
         "kind": kind,
         "classification": classification or ("main" if is_main else kind),
         "agentId": agent_id,
+        "lifecycleRevision": entry.session_id,  # every reset mints an id
         "isMain": is_main,
         "isBackground": is_background,
         "archived": entry.archived_at is not None,
@@ -81,7 +90,7 @@ def session_row(
         "contextTokens": context_tokens,
         "modelProvider": model_provider,
         "model": model,
-        **_thinking_choices(thinking_levels, thinking_default),
+        **thinking_choices(thinking_levels, thinking_default),
         "hasActiveRun": bool(active_run_ids),
         "activeRunIds": list(active_run_ids),
         "snapshotAt": snapshot_at,
@@ -99,7 +108,13 @@ def session_row(
     return row
 
 
-def _thinking_choices(levels: Sequence[Json], default: str) -> Json:
+def levels_of(reasoning: bool) -> Sequence[Json]:
+    """How long a model may be asked to think; one that does not reason has no choice."""
+    return _THINKING if reasoning else _OFF
+
+
+def thinking_choices(levels: Sequence[Json], default: str) -> Json:
+    """The levels as clients draw them, and the one in force when nobody chooses."""
     return {
         "thinkingLevels": list(levels),
         "thinkingOptions": [level["id"] for level in levels],

@@ -31,6 +31,11 @@ def holds_scope(held: Collection[str], scope: str) -> bool:
     return scope in held or ADMIN in held or (scope == READ and WRITE in held)
 
 
+def covers_scopes(held: Collection[str], wanted: Iterable[str]) -> bool:
+    """Whether `held` covers every one of `wanted`."""
+    return all(holds_scope(held, scope) for scope in wanted)
+
+
 def effective_scopes(requested: Iterable[str], held: Collection[str]) -> tuple[str, ...]:
     """What was asked for and is held, in the order asked, each once (RPC-3)."""
     return tuple(dict.fromkeys(scope for scope in requested if holds_scope(held, scope)))

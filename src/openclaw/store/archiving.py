@@ -1,4 +1,4 @@
-"""Archive files: a transcript as JSON Lines on disk before its rows are purged (DB-17).
+"""Archive files: a transcript as JSON Lines on disk, before its rows are purged or put away (DB-17).
 
 A file is written beside its final name, synced, read back and compared, and only
 then takes its name. Which windows go, and when a file is too old, is decided by
@@ -29,7 +29,7 @@ SQL = load_statements("archiving.sql")
 BUFFER_BYTES = 1 << 20
 _SAFE_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,180}")
 
-Cause = Literal["reset", "deleted"]
+Cause = Literal["reset", "deleted", "bak"]
 
 
 class ArchivePlace(Struct, frozen=True):
@@ -55,7 +55,7 @@ class ArchiveFailed(StoreError):
 
 
 def archive_name(window: Window, cause: Cause, at_ms: int) -> str:
-    """`<file>.reset.<ts>` or `<file>.deleted.<ts>`; the same moment always gives the same name (DB-17)."""
+    """`<file>.reset.<ts>`, `.deleted.<ts>` or `.bak.<ts>`; the same moment gives the same name (DB-17)."""
     safe = _SAFE_ID.fullmatch(window.session_id) is not None
     stem = window.session_id if safe else f"window-{window.window_no}"
     return f"{stem}.jsonl.{cause}.{iso_of(at_ms).replace(':', '-')}"
@@ -114,7 +114,7 @@ def note(tx: Transaction, file: ArchiveFile) -> None:
 
 def forget(tx: Transaction, file: ArchiveFile) -> int:
     """The file is gone: nothing else holds the places that its session was reached from."""
-    forgotten = len(tx.rows(SQL["forget"], (file.window_no,)))
+    forgotten = len(tx.rows(SQL["forget"], (file.window_no, file.path)))
     tx.run(purging.SQL["unlink_places"], (file.session_key,))
     return forgotten
 

@@ -74,5 +74,7 @@ def claim_next(
     chosen = choose(session, fresh)
     if isinstance(chosen, Later):
         return Next(later_ms=chosen.at_ms, expired=expired)
-    claimed = runs.claim(tx, session_key, chosen.admissions, chosen.plan, draft_inputs, now_ms)
+    claimed = runs.claim(
+        tx, session_key, chosen.admissions, chosen.plan, draft_inputs, now_ms, session=session
+    )
     return Next(claimed=claimed, expired=expired)

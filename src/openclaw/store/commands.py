@@ -42,6 +42,7 @@ MOST_CHILDREN = 200
 MOST_SESSIONS = 1000
 
 Edit = Callable[[SessionEntry], SessionEntry]
+Also = Callable[[Transaction], None]
 
 
 class AnsweredInput(UserInput, frozen=True, rename="camel", omit_defaults=True):
@@ -119,6 +120,7 @@ class CommandStore:
         now_ms: int,
         edit: Edit | None = None,
         undo_reset: bool = False,
+        also: Also | None = None,
     ) -> AnsweredCommand | SeenCommand:
         """Take a command, do what it does to the session and answer it, all in one commit.
 
@@ -134,6 +136,8 @@ class CommandStore:
                 row = undoing.restore_previous(tx, row, now_ms)
             if edit is not None:
                 row = sessions.modify(tx, row, edit, now_ms)
+            if also is not None:
+                also(tx)
             _insert(tx, new, row, new.run_id, answer.text, now_ms)
             return _answer(tx, new.run_id, row.session_key, answer, now_ms, now_ms, created)
 
@@ -327,7 +331,9 @@ def _cancel_tree(
     cancelled: list[tuple[SessionRow, str]] = []
     active: list[RunRow] = []
     for row in (root, *_descendants(tx, root.session_key)):
-        cancelled += [(row, run_id) for run_id in inbox.cancel(tx, row.session_key)]
+        # What helpers have finished is owed to the one who asked; what is stopped below it is owed nothing.
+        stop = inbox.cancel if row is root else inbox.discard
+        cancelled += [(row, run_id) for run_id in stop(tx, row.session_key)]
         run = runs.active_of(tx, row.session_key)
         if run is not None:
             active.append(run)

@@ -23,7 +23,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from openclaw.errors import InvalidRequest, SessionNotFound, Unavailable
-from openclaw.store import archiving, inbox, purging, runs, search, sessions, tombstones
+from openclaw.store import (
+    archiving,
+    bindings,
+    inbox,
+    purging,
+    runs,
+    search,
+    senders,
+    sessions,
+    systemevents,
+    tombstones,
+)
 from openclaw.store.database import Database, Priority, Result, Transaction, Unit
 from openclaw.store.purging import Pace
 from openclaw.store.statements import load_statements
@@ -44,6 +55,7 @@ NOT_TOUCHED = (
     "archive files of purged sessions that others shared",
     "scheduled jobs and paired devices",
     "what agents wrote or passed on in sessions that others share",
+    "their words where somebody else's message quotes them",
     "what was delivered to a platform or a model provider",
 )
 # Erasing: which statement finds the rows of a session up to which number, which one removes a row, and where
@@ -86,6 +98,8 @@ class Receipt(Struct, frozen=True, rename="camel"):
     removals: int = 0
     spawns: int = 0
     archives: int = 0
+    overheard: int = 0  # what they said in groups without calling the agent
+    admissions: int = 0  # that they were let in, or asked to be
     log_emptied: bool = False
     file_rewritten: bool = False
     not_touched: tuple[str, ...] = NOT_TOUCHED
@@ -222,10 +236,9 @@ class Erasing:
         await self._quiesce(session_key, False)
         found = await self._database.read(lambda tx: tombstones.find_in_shared(tx, session_key, theirs))
         indexed = 0
-        for start in range(0, len(found.indexed), SLICE):
-            part = found.indexed[start : start + SLICE]
-            await self._slice(partial(_unindex, numbers=part))
-            indexed += len(part)
+        while indexed < len(found.indexed):
+            part = found.indexed[indexed : indexed + SLICE]
+            indexed += await self._slice(purging.unindexing(part, self._pace))
         blobs = 0
         for start in range(0, len(found.entries), SLICE):
             part = found.entries[start : start + SLICE]
@@ -250,6 +263,14 @@ class Erasing:
             usage_anonymised=await self._each(SQL["anonymise_usage"], usage),
         )
         await self._each(SQL["unlink_place"], theirs.places)
+        if person.peer_id:
+            who = (person.peer_id, person.channel or "", person.account_id or "")
+            overheard = await self._database.read(lambda tx: _column(tx, senders.SQL["overheard_of"], who))
+            receipt = receipt.plus(
+                overheard=await self._each(senders.SQL["forget_overheard"], overheard),
+                admissions=len(await self._slice(lambda tx: tx.rows(senders.SQL["forget_sender"], who))),
+            )
+            await self._slice(lambda tx: tx.rows(bindings.SQL["forget_recipient"], who))
         return receipt.plus(conversations=await self._each(SQL["remove_place"], theirs.places))
 
     # -- slices, and the end -------------------------------------------------------------------
@@ -320,7 +341,7 @@ def _give_up(tx: Transaction, session_key: str, now_ms: int) -> GivenUp:
     """
     row = sessions.find(tx, session_key)
     if row is not None:
-        inbox.cancel(tx, session_key)
+        inbox.discard(tx, session_key)
         runs.abandon(tx, session_key, now_ms)
         sessions.delete(tx, sessions.get(tx, session_key), now_ms)
     windows = tuple(int(no) for no in _column(tx, SQL["windows_of_key"], (session_key,)))
@@ -328,6 +349,7 @@ def _give_up(tx: Transaction, session_key: str, now_ms: int) -> GivenUp:
         purging.mark(tx, window_no, now_ms)
         tx.run(SQL["detach_forks"], (window_no,))
     places = _column(tx, SQL["places_of_session"], (session_key,))
+    systemevents.clear(tx, session_key)  # also of a key that never became a session
     tx.run(SQL["remove_waits"], (session_key,))
     tx.run(SQL["unlink_session"], (session_key,))
     gone = _run_each(tx, SQL["remove_place"], places)
@@ -335,11 +357,6 @@ def _give_up(tx: Transaction, session_key: str, now_ms: int) -> GivenUp:
     assert last is not None
     admission, window_no, delivery_no, usage_no, removal_no = last
     return GivenUp(windows, gone, admission, window_no, delivery_no, usage_no, removal_no, now_ms)
-
-
-def _unindex(tx: Transaction, numbers: Iterable[int]) -> None:
-    for search_no in numbers:
-        purging.unindex_one(tx, search_no)
 
 
 def _column(tx: Transaction, sql: str, params: tuple[Any, ...]) -> list[Any]:

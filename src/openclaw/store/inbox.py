@@ -75,6 +75,10 @@ class NewInput(Struct, frozen=True):
     queue: QueueConfig | None = None
     # A choice that comes with the input, such as the model named after `/new` (LIFE-15).
     edit: Callable[[SessionEntry], SessionEntry] | None = None
+    # What belongs into the same commit, such as the end of what was overheard before it.
+    also: Callable[[Transaction], None] | None = None
+    # A run that never goes on from the one before it (LIFE-20).
+    fresh: bool = False
 
 
 class ResetRulesAt(Struct, frozen=True):
@@ -95,6 +99,7 @@ class Admission(Struct, frozen=True):
     dropped: tuple[str, ...] = ()
     cancelled: tuple[str, ...] = ()  # what waited in a session that this input reset
     fork: Forked | StartEmpty | None = None
+    others_wait: bool = False  # before it, in the same session
 
 
 class Known(Struct, frozen=True):
@@ -130,19 +135,21 @@ def accept(
     _check_send(new, row)
     rotation, created = None, row is None
     cancelled: tuple[str, ...] = ()
+    waiting = count_queued(tx, new.seed.session_key)
     if row is None:
         row = sessions.create(tx, new.seed, session_id, now_ms)
     else:
-        reason = _rotation_due(tx, row, new, resets, now_ms)
+        reason = _rotation_due(row, new, resets, waiting, now_ms)
         if new.reset is not None:
             cancelled = cancel(tx, row.session_key)
+            waiting -= len(cancelled)
         if reason is not None:
             row, rotation = sessions.rotate(tx, row, session_id, reason, now_ms)
     fork = None if new.fork_from is None else forking.fork_thread(tx, new.fork_from, row, now_ms)
     if isinstance(fork, Forked):
         row = fork.session
     human = lifecycle.counts_as_interaction(new.source)
-    dropped = _make_room(tx, row, new.queue if human else None)
+    dropped = _make_room(tx, row, new.queue if human else None, waiting)
     failpoints.reach("accept.session_found")
     if new.edit is not None:
         row = sessions.modify(tx, row, new.edit, now_ms)
@@ -151,9 +158,12 @@ def accept(
     admission = _insert(tx, new, mark, now_ms)
     failpoints.reach("accept.input_kept")
     row = _describe(tx, row, new.inbound, now_ms) or transcript.touch(tx, row, human, now_ms)
+    if new.also is not None:
+        new.also(tx)
     failpoints.reach("accept.done")
     handles = tuple(item.run_id for item in dropped)
-    return Admission(row, new.run_id, admission, created, rotation, handles, cancelled, fork)
+    others_wait = waiting > len(dropped)
+    return Admission(row, new.run_id, admission, created, rotation, handles, cancelled, fork, others_wait)
 
 
 def enqueue(tx: Transaction, new: NewInput, now_ms: int) -> None:
@@ -181,9 +191,10 @@ def _insert(tx: Transaction, new: NewInput, mark: str, now_ms: int) -> int:
     return int(inserted[0])
 
 
-def _make_room(tx: Transaction, row: SessionRow, queue: QueueConfig | None) -> tuple[QueuedInput, ...]:
+def _make_room(
+    tx: Transaction, row: SessionRow, queue: QueueConfig | None, waiting: int
+) -> tuple[QueuedInput, ...]:
     """What leaves the queue for a new input when the cap is reached (QUE-3). Refused when nothing may."""
-    waiting = count_queued(tx, row.session_key)
     if waiting >= MAX_QUEUED:
         raise Overloaded(f"{MAX_QUEUED} inputs already wait in {row.session_key}; nothing was stored")
     if queue is None or waiting == 0:
@@ -254,10 +265,12 @@ def _check_send(new: NewInput, row: SessionRow | None) -> None:
 
 
 def _rotation_due(
-    tx: Transaction, row: SessionRow, new: NewInput, resets: ResetRulesAt, now_ms: int
+    row: SessionRow, new: NewInput, resets: ResetRulesAt, waiting: int, now_ms: int
 ) -> RotationReason | None:
     if new.reset is not None:
         return new.reset
+    if new.fresh:
+        return "cron"
     policy = lifecycle.resolve_reset(resets.rules, session_type=row.session_type, channel=row.entry.channel)
     verdict = lifecycle.judge_freshness(
         policy,
@@ -265,7 +278,7 @@ def _rotation_due(
         now_ms=now_ms,
         zone=resets.zone,
         run_active=row.entry.status == "running",
-        inputs_waiting=count_queued(tx, row.session_key) > 0,
+        inputs_waiting=waiting > 0,
         source=new.source,
     )
     return verdict.reason if isinstance(verdict, lifecycle.Expired) else None
@@ -307,6 +320,12 @@ def queued(tx: Transaction, session_key: str, limit: int = MAX_QUEUED) -> tuple[
     return tuple(_input(row) for row in tx.rows(SQL["queued"], (session_key, limit)))
 
 
+def queued_before(tx: Transaction, session_key: str, admission: int, limit: int) -> tuple[QueuedInput, ...]:
+    """The newest inputs that wait and were admitted before this one, oldest first."""
+    rows = tx.rows(SQL["queued_before"], (session_key, admission, limit))
+    return tuple(_input(row) for row in reversed(rows))
+
+
 def count_queued(tx: Transaction, session_key: str) -> int:
     counted = tx.row(SQL["count_queued"], (session_key,))
     assert counted is not None
@@ -327,12 +346,21 @@ def consume(
 
 
 def cancel(tx: Transaction, session_key: str, run_id: str | None = None) -> tuple[str, ...]:
-    """Cancel one queued input, or all of a session; returns the run ids that were (QUE-6, QUE-7)."""
+    """Cancel one queued input, or all of a session; returns the run ids that were (QUE-6, QUE-7).
+
+    What a finished helper owes the session is not among all: no stop and no reset loses a result (ANN-8).
+    """
     if run_id is None:
         rows = tx.rows(SQL["cancel_all"], (session_key,))
     else:
         rows = tx.rows(SQL["cancel_one"], (run_id, session_key))
     failpoints.reach("inbox.cancelled")
+    return tuple(row[0] for row in rows)
+
+
+def discard(tx: Transaction, session_key: str) -> tuple[str, ...]:
+    """Cancel everything that waits in a session that ends for good; returns the run ids that were."""
+    rows = tx.rows(SQL["discard"], (session_key,))
     return tuple(row[0] for row in rows)
 
 

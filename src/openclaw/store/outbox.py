@@ -68,6 +68,11 @@ def settle(
     return tx.row(SQL["settle"], (state, error, now_ms, delivery_no)) is not None
 
 
+def postpone(tx: Transaction, delivery_no: int, error: str, now_ms: int) -> bool:
+    """Nobody saw it, and it may be tried again: back among what waits."""
+    return tx.row(SQL["postpone"], (error, now_ms, delivery_no)) is not None
+
+
 def expire(tx: Transaction, now_ms: int) -> int:
     """Fail what waited past its time; returns how many."""
     return len(tx.rows(SQL["expire"], (now_ms,)))
@@ -76,6 +81,11 @@ def expire(tx: Transaction, now_ms: int) -> int:
 def forget_sending(tx: Transaction, now_ms: int) -> int:
     """At start-up: what was being sent when the process died is `unknown`."""
     return len(tx.rows(SQL["forget_sending"], (now_ms,)))
+
+
+def resume_sending(tx: Transaction, channel: str, account_id: str, now_ms: int) -> int:
+    """What `forget_sending` left open goes out again, for a platform that shows one key once."""
+    return len(tx.rows(SQL["resume_sending"], (now_ms, channel, account_id)))
 
 
 def retry(tx: Transaction, delivery_no: int, now_ms: int, expires_at: int) -> bool:

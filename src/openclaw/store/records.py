@@ -239,6 +239,8 @@ class UserInput(Struct, frozen=True, rename="camel", omit_defaults=True):
     timeout_ms: int | None = None
     deliver: bool = False
     queue_mode: str | None = None
+    # Until when more of the same sender's words are waited for before the turn begins (ROUTE-4).
+    gather_until: int | None = None
     hidden_prompt: bool = False
     # One line for each message that the queue's cap dropped; they reach the model with this input (QUE-3).
     dropped: tuple[str, ...] = ()
@@ -247,6 +249,10 @@ class UserInput(Struct, frozen=True, rename="camel", omit_defaults=True):
     # How many sessions handed this on to one another before it came here (QUE-1).
     hops: int = 0
     exchange: Exchange | None = None
+    # What the message itself asks to be shown, and where its commands run (CMD-10).
+    verbose: str | None = None
+    reasoning: str | None = None
+    elevated: str | None = None
 
 
 class QueuedInput(Struct, frozen=True):
@@ -297,9 +303,10 @@ class UsageRow(Struct, frozen=True):
 
 
 class DeliveryDraft(Struct, frozen=True):
-    """A reply to hand to the outbox."""
+    """Something to hand to the outbox. `aside`: it goes with a reply and is not the reply itself."""
 
     idempotency_key: str
     route: DeliveryContext
     body: bytes
     expires_at: int
+    aside: bool = False

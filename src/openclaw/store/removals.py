@@ -50,6 +50,15 @@ def delete(tx: Transaction, seen: Examined, now_ms: int, undo_until: int) -> Non
     _record(tx, _who(seen), "deleted", str(seen.reason), now_ms, undo_until, saved)
 
 
+def delete_on_request(tx: Transaction, row: SessionRow, now_ms: int, undo_until: int) -> None:
+    """Delete a session because somebody asked; it can be taken back until its windows are purged."""
+    columns = tx.row(sessions.SQL["get_by_key"], (row.session_key,))
+    assert columns is not None
+    sessions.delete(tx, row, now_ms)
+    who = (row.session_key, row.entry.session_id, row.agent_id, row.kind)
+    _record(tx, who, "deleted", "deleted", now_ms, undo_until, msgspec.msgpack.encode(columns))
+
+
 def note_purge(tx: Transaction, session_key: str, session_id: str, now_ms: int) -> None:
     """A window goes for good that a person had deleted."""
     _record(tx, (session_key, session_id, "", ""), "purged", "deleted", now_ms)
@@ -61,7 +70,7 @@ def settle_purged(tx: Transaction, removal_no: int) -> None:
 
 
 def restore(tx: Transaction, session_key: str, now_ms: int) -> SessionRow:
-    """Take a deletion by maintenance back, transcript and all. Raises InvalidRequest with the reason."""
+    """Take a deletion back, transcript and all. Raises InvalidRequest with the reason."""
     removed = tx.row(SQL["undoable"], (session_key,))
     if removed is None:
         raise InvalidRequest(f"no removal of {session_key} can be taken back")

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from openclaw.domain.entry import SessionEntry, SessionStatus
 from openclaw.errors import StoreError
-from openclaw.store import failpoints, inbox, sessions, transcript
+from openclaw.store import failpoints, inbox, sessions, systemevents, transcript
 from openclaw.store.budgets import Payer, charge, record_usage
 from openclaw.store.database import Transaction
 from openclaw.store.outbox import prepare
@@ -122,10 +122,13 @@ def claim(
     plan: RunPlan,
     draft_inputs: DraftInputs,
     now_ms: int,
+    *,
+    session: SessionRow | None = None,
 ) -> Claimed | None:
     """Start a run on queued inputs: run row, user entries and consumption are one commit.
 
-    None when a run is active already or none of the inputs waits any more.
+    None when a run is active already or none of the inputs waits any more. `session` is the row
+    as it is, from a caller who has it.
     """
     if active_of(tx, session_key) is not None:
         return None
@@ -133,7 +136,7 @@ def claim(
     run_id = next((handle for handle in handles if handle is not None), None)
     if run_id is None:
         return None
-    session = sessions.get(tx, session_key)
+    session = session or sessions.get(tx, session_key)
     inputs = inbox.consume(tx, session_key, admissions, run_id)
     tx.run(
         SQL["insert_run"],
@@ -145,7 +148,9 @@ def claim(
     failpoints.reach("claim.run_begun")
     human = any(item.human for item in inputs)
     tx.run(SQL["begin_session"], (now_ms, run_id, int(human), session.session_no))
-    entries = transcript.append(tx, session_key, draft_inputs(session, inputs), now_ms)
+    # The gateway's own note-taking turn is not the one that events wait for.
+    events = () if inputs[0].body.purpose == "flush" else systemevents.take(tx, session_key, run_id)
+    entries = transcript.append(tx, session_key, (*events, *draft_inputs(session, inputs)), now_ms)
     failpoints.reach("claim.done")
     run = RunRow(
         run_id, session_key, session.agent_id, session.window_no, plan.kind, plan.lane, "active", None, None,
@@ -230,7 +235,7 @@ def finish(
     failpoints.reach("finish.ended")
     cost_usd = record_usage(tx, _payer(run), usage, now_ms)
     for delivery in deliveries:
-        prepare(tx, delivery, run.session_key, run.run_id, now_ms)
+        prepare(tx, delivery, run.session_key, None if delivery.aside else run.run_id, now_ms)
     failpoints.reach("finish.handed_over")
     if stays:
         _close_session(tx, run, end, cost_usd, now_ms)

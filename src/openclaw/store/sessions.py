@@ -18,7 +18,7 @@ from msgspec import Struct
 from openclaw.domain.entry import SessionEntry
 from openclaw.domain.resets import carry_over, carry_over_cron_run
 from openclaw.errors import InvalidRequest, LabelInUse, SessionNotFound, VersionConflict
-from openclaw.store import failpoints
+from openclaw.store import failpoints, systemevents
 from openclaw.store.database import Row, Transaction
 from openclaw.store.records import (
     SESSION_COLUMNS,
@@ -59,6 +59,11 @@ class ListQuery(Struct, frozen=True):
     include_unknown: bool = False
     limit: int = 100
     offset: int = 0
+    # Sessions of these agents only.
+    agent_ids: tuple[str, ...] | None = None
+    hide_subagents: bool = False
+    hide_cron: bool = False
+    hide_system: bool = False
 
 
 class SessionPage(Struct, frozen=True):
@@ -181,6 +186,7 @@ def delete(tx: Transaction, row: SessionRow, now_ms: int) -> None:
     """
     tx.run(SQL["end_window"], (now_ms, "deleted", row.window_no))
     tx.run(SQL["forget_windows"], (now_ms, row.session_key))
+    systemevents.clear(tx, row.session_key)
     failpoints.reach("delete.windows_forgotten")
     if tx.row(SQL["delete_session"], (row.session_no, row.version)) is None:
         raise VersionConflict(f"session {row.session_key} changed in the meantime")
@@ -210,6 +216,9 @@ def rotate(
     The window that ends keeps the session as it is now, so that `undoing` can give it back.
     """
     tx.run(SQL["leave_window"], (now_ms, reason, save_session(row), row.window_no))
+    if reason in ("new", "reset"):
+        # Events for a conversation that somebody left go with it; a rollover must lose nothing (LIFE-22).
+        systemevents.clear(tx, row.session_key)
     failpoints.reach("rotate.window_ended")
     window_no = _open_window(tx, row.session_key, session_id, row.window_no, reason, now_ms)
     fresh = change(
@@ -261,32 +270,45 @@ def list_page(tx: Transaction, query: ListQuery) -> SessionPage:
         None if query.search is None else _like(query.search),
         "" if query.include_global else "global",
         "" if query.include_unknown else "unknown",
+        "subagent" if query.hide_subagents else "",
+        "cron" if query.hide_cron else "",
+        *(("hook", "node") if query.hide_system else ("", "")),
     )
+    if query.agent_ids is not None and query.agent_id not in (None, *query.agent_ids):
+        return SessionPage((), 0)
     if query.agent_id is not None:
         found = tx.rows(SQL["list_agent"], (query.agent_id, *filters, query.limit, query.offset))
     else:
-        found = _merge_agents(tx, filters, query.limit, query.offset)
+        found = _merge_agents(tx, filters, query)
     rows = tuple(session_from_columns(row) for row in found)
     return SessionPage(rows, _total(tx, query, filters))
 
 
-def _merge_agents(tx: Transaction, filters: tuple[Any, ...], limit: int, offset: int) -> list[Row]:
+def _merge_agents(tx: Transaction, filters: tuple[Any, ...], query: ListQuery) -> list[Row]:
     """One newest-first range per agent, merged: agents are few, sessions are many."""
+    limit, offset = query.limit, query.offset
     ranges = [
         tx.rows(SQL["list_agent"], (agent_id, *filters, limit + offset, 0))
         for (agent_id,) in tx.rows(SQL["agents"])
+        if query.agent_ids is None or agent_id in query.agent_ids
     ]
     merged = heapq.merge(*ranges, key=lambda row: (row[_UPDATED_AT], row[0]), reverse=True)
     return list(islice(merged, offset, offset + limit))
 
 
 def _total(tx: Transaction, query: ListQuery, filters: tuple[Any, ...]) -> int:
+    if query.agent_id is None and query.agent_ids is not None:
+        return sum(_total_of(tx, query, agent_id, filters) for agent_id in query.agent_ids)
+    return _total_of(tx, query, query.agent_id, filters)
+
+
+def _total_of(tx: Transaction, query: ListQuery, agent_id: str | None, filters: tuple[Any, ...]) -> int:
     narrowed = (query.active_since_ms, query.label, query.spawned_by, query.search)
     if all(value is None for value in narrowed):
-        archived, *_, hide_global, hide_unknown = filters
-        counted = tx.row(SQL["total"], (query.agent_id, archived, hide_global, hide_unknown))
+        archived, _, _, _, _, *hidden = filters
+        counted = tx.row(SQL["total"], (agent_id, archived, *hidden))
     else:
-        counted = tx.row(SQL["count_matching"], (query.agent_id, *filters))
+        counted = tx.row(SQL["count_matching"], (agent_id, *filters))
     assert counted is not None
     return int(counted[0])
 

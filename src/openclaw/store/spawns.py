@@ -15,13 +15,16 @@ from msgspec import Struct
 
 from openclaw.domain.announce import OutcomeWord
 from openclaw.domain.entry import DeliveryContext, SessionEntry
-from openclaw.store import forking, inbox, sessions
+from openclaw.domain.spawnfiles import SpawnFile
+from openclaw.errors import OpenClawError
+from openclaw.store import attachments, forking, inbox, sessions, transcript
 from openclaw.store.database import Database, Row, Transaction
 from openclaw.store.inbox import NewInput
 from openclaw.store.records import SessionRow, SessionSeed
 from openclaw.store.statements import load_statements
 
 SQL = load_statements("spawns.sql")
+_LOOKED_BACK = 50
 SpawnState = Literal["active", "settled", "archived"]
 
 
@@ -34,6 +37,10 @@ class SpawnBody(Struct, frozen=True, rename="camel", omit_defaults=True):
     cleanup: str = "keep"
     announce_timeout_ms: int = 120_000
     route: DeliveryContext | None = None
+    # Files that came with the task stay until the child is archived.
+    retain_files: bool = False
+    # A thread that was opened for the task alone is free again when it is done.
+    unbind_when_done: bool = False
     # How the task itself ended, and what it said, while the announce turn is under way.
     status: OutcomeWord | None = None
     error: str | None = None
@@ -65,6 +72,13 @@ class NewChild(Struct, frozen=True):
     body: SpawnBody
     most_children: int
     fork: bool = False
+    files: tuple[SpawnFile, ...] = ()
+
+
+class NotBegun(Struct, frozen=True):
+    """A child that could not be begun; nothing of it was kept (SPAWN-16)."""
+
+    error: str
 
 
 class TooMany(Struct, frozen=True):
@@ -83,19 +97,31 @@ _CHILD_FIELDS = (
 )  # fmt: skip
 
 
-def begin(tx: Transaction, new: NewChild, now_ms: int) -> SpawnRow | TooMany:
+def begin(tx: Transaction, new: NewChild, now_ms: int) -> SpawnRow | TooMany | NotBegun:
     """Create the child's session, its first input and its row; the same tool call again finds them done."""
-    known = _one(tx.row(SQL["by_call"], (new.parent_run_id, new.tool_call_id)))
+    known = by_call(tx, new.parent_run_id, new.tool_call_id)
     if known is not None:
         return known
     active = count_active(tx, new.parent_key)
     if active >= new.most_children:
         return TooMany(active, new.most_children)
+    tx.run(SQL["mark"])
+    try:
+        begun = _begin(tx, new, now_ms)
+    except OpenClawError as error:
+        tx.run(SQL["undo"])
+        begun = NotBegun(error.message)
+    tx.run(SQL["forget_mark"])
+    return begun
+
+
+def _begin(tx: Transaction, new: NewChild, now_ms: int) -> SpawnRow | NotBegun:
     row = sessions.create(tx, new.seed, new.session_id, now_ms)
     fields = {name: getattr(new.entry, name) for name in _CHILD_FIELDS}
     row = sessions.change(tx, row, msgspec.structs.replace(row.entry, **fields), now_ms=now_ms)
     if new.fork:
-        forking.fork_window(tx, new.parent_key, row, now_ms)
+        forking.fork_window(tx, new.parent_key, row, now_ms, at_seq=_before_call(tx, new))
+    attachments.keep(tx, new.seed.session_key, new.files, now_ms)
     inbox.enqueue(tx, new.first, now_ms)
     tx.run(
         SQL["insert"],
@@ -108,6 +134,18 @@ def begin(tx: Transaction, new: NewChild, now_ms: int) -> SpawnRow | TooMany:
         new.first.run_id, new.parent_key, new.seed.session_key, new.parent_run_id, new.tool_call_id, "active",
         new.body, now_ms, None,
     )  # fmt: skip
+
+
+def _before_call(tx: Transaction, new: NewChild) -> int | None:
+    """Where a fork ends: before the message that calls for it, whose calls have no results yet.
+
+    A child that saw them open would take them for its own, and do them again after a crash.
+    """
+    parent = sessions.get(tx, new.parent_key)
+    for entry in reversed(transcript.tail(tx, parent.window_no, _LOOKED_BACK)):
+        if entry.role == "assistant" and entry.run_id == new.parent_run_id:
+            return entry.seq - 1
+    return None
 
 
 def settle(
@@ -132,6 +170,11 @@ def usage_of(tx: Transaction, child_key: str) -> tuple[int | None, int | None, f
     """Tokens in, tokens out and cost of all calls of a child; None where nothing is known."""
     row = tx.row(SQL["usage"], (child_key,))
     return (None, None, None) if row is None or not row[0] else (row[1], row[2], row[3])
+
+
+def by_call(tx: Transaction, parent_run_id: str, tool_call_id: str) -> SpawnRow | None:
+    """The child that a tool call began, if it did."""
+    return _one(tx.row(SQL["by_call"], (parent_run_id, tool_call_id)))
 
 
 def by_child(tx: Transaction, child_key: str) -> SpawnRow | None:
@@ -169,6 +212,9 @@ class Spawns:
 
     async def of_child(self, child_key: str) -> SpawnRow | None:
         return await self._database.read(lambda tx: by_child(tx, child_key))
+
+    async def of_call(self, parent_run_id: str, tool_call_id: str) -> SpawnRow | None:
+        return await self._database.read(lambda tx: by_call(tx, parent_run_id, tool_call_id))
 
     async def of_parent(self, parent_key: str, *, settled_since: int) -> tuple[SpawnRow, ...]:
         return await self._database.read(lambda tx: of_parent(tx, parent_key, settled_since))

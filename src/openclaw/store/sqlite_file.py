@@ -53,7 +53,7 @@ def connect_writer(database: str) -> apsw.Connection:
 def _set_up_writer(connection: apsw.Connection, database: str) -> None:
     with translated(database):
         # Small pages: a commit writes every page it touched, and a message is a few hundred bytes.
-        _pragma(connection, "page_size = 2048")
+        _pragma(connection, "page_size = 1024")
         _pragma(connection, "journal_mode = WAL")
         _pragma(connection, "synchronous = FULL")
         _pragma(connection, "foreign_keys = ON")

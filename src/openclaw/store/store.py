@@ -90,9 +90,11 @@ class Store:
             if isinstance(taken, Known) or start is None or draft_inputs is None:
                 return taken if isinstance(taken, Known) else Accepted(taken, None)
             key = taken.session.session_key
-            if inbox.count_queued(tx, key) > 1:
+            if taken.others_wait:
                 return Accepted(taken, None)
-            claimed = runs.claim(tx, key, (taken.admission,), start, draft_inputs, now_ms)
+            # What else came with the input may have changed the row.
+            row = taken.session if new.also is None else None
+            claimed = runs.claim(tx, key, (taken.admission,), start, draft_inputs, now_ms, session=row)
             # The session is told as this commit leaves it.
             return Accepted(taken if claimed is None else replace(taken, session=claimed.session), claimed)
 
@@ -353,7 +355,7 @@ class Store:
             row = sessions.find(tx, session_key)
             if row is None:
                 return False
-            inbox.cancel(tx, session_key)
+            inbox.discard(tx, session_key)
             runs.abandon(tx, session_key, now_ms)
             sessions.delete(tx, row, now_ms)
             return True

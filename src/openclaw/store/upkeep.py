@@ -8,6 +8,7 @@ work on. Who may ask, and when maintenance is due, is decided elsewhere.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from openclaw.errors import InvalidRequest
 from openclaw.store import rendering
 from openclaw.store.archiving import ArchivePlace, Archives
 from openclaw.store.database import Database, Transaction
+from openclaw.store.dmscope import DirectSessions
 from openclaw.store.erasing import LIVE_REWRITE_BYTES, Erasing, Quiesce, Receipt
 from openclaw.store.export import Export
 from openclaw.store.maintenance import Maintenance, MaintenanceReport
@@ -47,6 +49,7 @@ class Ground(Struct, frozen=True):
     shown_store: str
     copy: Copy | None
     used_bytes: Callable[[Transaction], int] | None = None
+    dm_scope: Callable[[], str] = lambda: "main"
 
 
 class CleanupRequest(Struct, frozen=True):
@@ -56,6 +59,8 @@ class CleanupRequest(Struct, frozen=True):
     enforce: bool = False
     active_key: str | None = None
     agent_id: str | None = None
+    # Archive direct sessions that dmScope "main" has left behind.
+    fix_dm_scope: bool = False
 
 
 class StoreCleanup(Struct, frozen=True, rename="camel"):
@@ -162,7 +167,12 @@ class Upkeep:
             return await self._maintenance().run(now_ms=now_ms)
 
     async def clean_up(self, asked: CleanupRequest, *, now_ms: int) -> Cleanup:
-        """Maintenance on request, told agent by agent (CLI-8)."""
+        """Maintenance on request, told agent by agent (CLI-8). What is refused has done nothing."""
+        if asked.fix_dm_scope and self._ground.dm_scope() != "main":
+            raise InvalidRequest(
+                f'session.dmScope is "{self._ground.dm_scope()}", so direct sessions are in use; fixDmScope '
+                'is for what is left behind after a return to "main"'
+            )
         async with self._one_at_a_time:
             work = self._maintenance()
             key, agent_id = asked.active_key, asked.agent_id
@@ -170,11 +180,23 @@ class Upkeep:
                 report = MaintenanceReport(await work.plan(now_ms=now_ms, in_use=key, agent_id=agent_id))
             else:
                 report = await work.run(now_ms=now_ms, in_use=key, agent_id=agent_id, enforce=asked.enforce)
+            mode = "enforce" if asked.enforce else report.plan.mode
+            retired: Counter[str] = Counter()
+            if asked.fix_dm_scope:
+                retired = await DirectSessions(self._database, self._ground.keys()).retire(
+                    now_ms=now_ms, agent_id=agent_id, in_use=key, dry_run=asked.dry_run or mode != "enforce"
+                )
             after = await work.counts()
-        mode = "enforce" if asked.enforce else report.plan.mode
-        return self._told(report, after, mode, asked.dry_run)
+        return self._told(report, after, mode, asked.dry_run, retired)
 
-    def _told(self, report: MaintenanceReport, after: dict[str, int], mode: str, dry_run: bool) -> Cleanup:
+    def _told(
+        self,
+        report: MaintenanceReport,
+        after: dict[str, int],
+        mode: str,
+        dry_run: bool,
+        retired: Counter[str],
+    ) -> Cleanup:
         plan, purged = report.plan, report.purged
         applied = mode == "enforce" and not dry_run
         stores = tuple(
@@ -182,9 +204,12 @@ class Upkeep:
                 agent.agent_id,
                 self._ground.shown_store,
                 agent.before,
-                after.get(agent.agent_id, 0) if applied else agent.before - agent.leaving,
+                after.get(agent.agent_id, 0)
+                if applied
+                else max(agent.before - agent.leaving - retired[agent.agent_id], 0),
                 agent.pruned,
                 agent.capped,
+                dm_scope_retired=retired[agent.agent_id],
             )
             for agent in plan.agents
         )

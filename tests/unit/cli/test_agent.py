@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +51,13 @@ def test_options_become_parameters_and_each_message_has_its_own_key(
     command("agent", "--message", "a", "--session-key", "k", "--thinking", "low", "--model", "p/m")
     command("agent", "-m", "b", "--session-id", "sid", "--timeout", "0")
     command("agent", "-m", "c", "--agent", "work", "--timeout", "5")
-    command("agent", "-m", "d", "--to", "+1555")
+    command("agent", "-m", "d", "--to", "+1555", "--channel", "signal")
     a, b, c, d = gateway.called("agent")
     assert (a["sessionKey"], a["thinking"], a["model"]) == ("k", "low", "p/m")
     assert b["sessionId"] == "sid" and "timeout" not in b
     assert (c["agentId"], c["timeout"]) == ("work", 5)
-    assert d["to"] == "+1555"
+    assert (d["to"], d["channel"]) == ("+1555", "signal")
+    assert command("agent", "-m", "e", "--channel", "signal").code == 1
     assert len({asked["idempotencyKey"] for asked in (a, b, c, d)}) == 4
 
 
@@ -197,3 +199,60 @@ def test_ctrl_c_before_anything_was_sent_stops_nothing(
     outcome = command("agent", "-m", "x")
     assert outcome.code == 130 and "before the message was sent" in outcome.err
     assert gateway.calls == []
+
+
+def _answer_with(final: Json, _params: Json) -> Twice:
+    return Twice(ACCEPTED, final)
+
+
+@pytest.mark.spec("CLI-6")
+def test_a_delivery_is_asked_for_and_its_fate_is_told(gateway: FakeGateway, command: Command) -> None:
+    words = {
+        "queued": "waits in the outbox",
+        "suppressed": "was not sent to a channel: no route",
+        "failed": "could not be sent: no route",
+        "partial_failed": "Parts of the reply could not be sent: no route",
+        "novel": "Delivery: novel: no route",
+    }
+    for status, word in words.items():
+        final = finished("Sent.")
+        final["result"]["deliveryStatus"] = {"requested": True, "status": status, "reason": "no route"}
+        gateway.answers["agent"] = partial(_answer_with, final)
+        outcome = command(
+            "agent", "-m", "x", "--deliver", "--reply-channel", "telegram", "--reply-to", "4711",
+            "--reply-account", "bot",
+        )  # fmt: skip
+        assert (outcome.code, outcome.out) == (0, "Sent.\n") and word in outcome.err
+    for asked in gateway.called("agent"):
+        assert (asked["deliver"], asked["replyChannel"], asked["replyTo"]) == (True, "telegram", "4711")
+        assert asked["replyAccountId"] == "bot"
+    sent = finished("Sent.")
+    sent["result"]["deliveryStatus"] = {"requested": True, "status": "sent"}
+    gateway.answers["agent"] = lambda _params: Twice(ACCEPTED, sent)
+    assert command("agent", "-m", "x", "--deliver").err == ""
+    assert set(gateway.called("agent")[-1]) == {"message", "idempotencyKey", "timeout", "deliver"}
+
+
+@pytest.mark.spec("CLI-6")
+def test_a_verbose_level_is_set_on_the_session_first(gateway: FakeGateway, command: Command) -> None:
+    gateway.answers["sessions.patch"] = lambda params: {"ok": True, "key": params["key"], "entry": {}}
+    gateway.answers["sessions.resolve"] = lambda _params: {"ok": True, "key": "agent:main:found"}
+    for address in ((), ("--agent", "work"), ("--session-key", "k"), ("--session-id", "sid")):
+        assert command("agent", "-m", "x", "--verbose", "on", *address).code == 0
+    assert gateway.called("sessions.patch") == [
+        {"key": "main", "verboseLevel": "on"},
+        {"key": "main", "verboseLevel": "on", "agentId": "work"},
+        {"key": "k", "verboseLevel": "on"},
+        {"key": "agent:main:found", "verboseLevel": "on"},
+    ]
+    order = [name for name, _ in gateway.calls if name != "sessions.resolve"]
+    assert order == ["sessions.patch", "agent"] * 4
+
+
+@pytest.mark.spec("CLI-6")
+def test_a_gateway_that_refuses_is_not_replaced_by_one_in_this_process(
+    gateway: FakeGateway, command: Command
+) -> None:
+    outcome = command("agent", "-m", "x", "--token", "not-it", "--json")
+    assert outcome.code == 1 and outcome.json()["error"]["type"] == "auth"
+    assert gateway.called("agent") == []

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,6 +66,32 @@ def test_a_client_command_loads_no_server(
         "status": lambda _params: {},
         "health": lambda _params: {"ok": True},
     }
+    with running(FakeGateway(answers)) as gateway:
+        point_at(gateway)
+        loaded = loaded_by(*arguments)
+    assert "websockets.sync.client" in loaded
+    assert offenders(loaded, (*SERVER, "rich")) == set()
+
+
+OPERATING: dict[tuple[str, ...], dict[str, Any]] = {
+    ("agents", "list"): {"agents.list": {"agents": []}, "health": {}, "config.get": {"config": {}}},
+    ("usage",): {"usage.cost": {"daily": [], "totals": {}}},
+    ("outbox", "list"): {"outbox.list": {"ts": 0, "deliveries": [], "states": {}}},
+    ("explain", "reset", "main"): {"explain": {"answer": "x", "steps": []}},
+    ("system", "event", "--text", "x"): {"wake": {"ok": True}},
+    ("logs",): {"logs.tail": {"file": "", "cursor": 0, "size": 0, "lines": []}},
+    ("security", "audit"): {
+        "security.audit": {"ok": True, "findings": [], "counts": {"critical": 0, "warn": 0, "info": 0}}
+    },
+}
+
+
+@pytest.mark.spec("OWN-1")
+@pytest.mark.parametrize("arguments", OPERATING)
+def test_a_command_that_asks_a_running_gateway_loads_no_server(
+    point_at: Callable[[FakeGateway], Path], arguments: tuple[str, ...]
+) -> None:
+    answers = {name: (lambda _params, body=body: body) for name, body in OPERATING[arguments].items()}
     with running(FakeGateway(answers)) as gateway:
         point_at(gateway)
         loaded = loaded_by(*arguments)

@@ -281,7 +281,15 @@ def test_a_sandbox_without_a_backend_names_the_missing_part(tool: str, owner: bo
     assert refused == Refused(
         "no-sandbox-backend",
         f"{tool.lower()} needs a sandbox, and no sandbox backend is installed. "
-        "Install one, or set agents.defaults.sandbox.mode to off.",
+        "Install bubblewrap (apt install bubblewrap), or set agents.defaults.sandbox.mode to off.",
+    )
+    broken = decide_tool_use(
+        tool, caller_is_owner=owner, sandboxed=True, sandbox_backend=False, problem="it is shut. Open it"
+    )
+    assert broken == Refused(
+        "no-sandbox-backend",
+        f"{tool.lower()} needs a sandbox, and it is shut. Open it, "
+        "or set agents.defaults.sandbox.mode to off.",
     )
     for free in ("web_fetch", "sessions_list", "memory_get"):
         assert decide_tool_use(free, caller_is_owner=owner, sandboxed=True, sandbox_backend=False) == MayUse()

@@ -19,8 +19,8 @@ from openclaw.protocol.auth import (
     normalize_origin,
 )
 from openclaw.protocol.connect import ConnectParams, decode_connect
-from openclaw.protocol.scopes import ALL_SCOPES, READ
-from tests.unit.protocol.wire import CLI, DEVICE, SECRET, connect_params
+from openclaw.protocol.scopes import ADMIN, ALL_SCOPES, READ, WRITE
+from tests.unit.protocol.wire import CLI, DEVICE, SECRET, connect_params, verified
 
 DIGEST = digest_secret(SECRET)
 BACKEND = CLI | {"id": "gateway-client", "mode": "backend"}
@@ -34,7 +34,8 @@ def decide(**changes: Any) -> AuthOk | AuthRefused:
     overrides = changes.pop("params", {})
     known: dict[str, Any] = {"loopback": True, "origin": None, "allowed_origins": ()} | changes
     mode, digest = known.pop("mode", "token"), known.pop("digest", DIGEST)
-    return decide_auth(mode, digest, params_of(**overrides), **known)
+    params = params_of(**overrides)
+    return decide_auth(mode, digest, params, **({"device": verified(params)} | known))
 
 
 def detail(outcome: AuthOk | AuthRefused, name: str = "code") -> Any:
@@ -83,7 +84,24 @@ class TestSecrets:
 
     def test_a_device_beside_the_secret_is_plain_token_auth(self) -> None:
         outcome = decide(params={"device": DEVICE, "scopes": [READ]}, loopback=False)
-        assert outcome == AuthOk("token", "operator", ALL_SCOPES, (READ,))
+        assert outcome == AuthOk("token", "operator", ALL_SCOPES, (READ,), DEVICE["id"])
+
+    def test_a_device_that_was_not_verified_is_nobody(self) -> None:
+        ui = CLI | {"id": "openclaw-tui", "mode": "ui"}
+        claim: dict[str, Any] = {"device": DEVICE}
+        assert decide(params=claim, device=None) == AuthOk(
+            "token", "operator", ALL_SCOPES, (ADMIN, READ, WRITE)
+        )
+        assert (
+            detail(decide(params=claim | {"client": ui}, device=None))
+            == "CONTROL_UI_DEVICE_IDENTITY_REQUIRED"
+        )
+        for overrides in ({"auth": None}, {"role": "node"}, {"auth": {"deviceToken": "t"}}):
+            refused = decide(params=claim | overrides, device=None)
+            assert detail(refused) == "DEVICE_IDENTITY_REQUIRED"
+        assert detail(decide(mode="none", params=claim, device=None)) == "DEVICE_IDENTITY_REQUIRED"
+        wrong = decide(params=claim | {"auth": {"token": "x"}}, device=None)
+        assert detail(wrong, "canRetryWithDeviceToken") is False
 
     def test_nothing_gets_in_from_afar_without_a_secret(self) -> None:
         for overrides in ({"device": DEVICE}, {"client": BACKEND}):
@@ -167,3 +185,12 @@ class TestOrigins:
     @given(st.text(max_size=60))
     def test_any_header_is_survived(self, origin: str) -> None:
         assert isinstance(decide(origin=origin), (AuthOk, AuthRefused))
+
+    def test_without_a_secret_no_page_connects_that_is_not_listed(self) -> None:
+        page = "http://localhost:5173"
+        for who in ({"client": BACKEND}, {"device": DEVICE}):
+            refused = decide(mode="none", origin=page, params=who | {"auth": None})
+            assert detail(refused) == "CONTROL_UI_ORIGIN_NOT_ALLOWED"
+            listed = decide(mode="none", origin=page, allowed_origins=(page,), params=who | {"auth": None})
+            assert isinstance(listed, AuthOk)
+            assert isinstance(decide(mode="none", params=who | {"auth": None}), AuthOk)

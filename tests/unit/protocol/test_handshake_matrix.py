@@ -1,4 +1,4 @@
-"""The outcomes of `connect` that were seen on the real wire, replayed for clients without a signature.
+"""The outcomes of `connect` that were seen on the real wire, replayed where no signature matters.
 
 Each case goes the whole way: frame in, secret checked, frame and close code out.
 """
@@ -22,6 +22,7 @@ from tests.unit.protocol.wire import (
     new_connection,
     read,
     request,
+    verified,
 )
 
 ASKED = [ADMIN, READ, WRITE, APPROVALS, PAIRING]
@@ -68,6 +69,7 @@ def shake_hands(
         loopback=True,
         origin=origin,
         allowed_origins=["http://127.0.0.1:18789"],
+        device=verified(outcome.params),
     )
     if isinstance(decided, AuthOk):
         return decided, read(connection.accept(decided, {"type": "hello-ok"})), None

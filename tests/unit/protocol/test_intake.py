@@ -9,15 +9,22 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import Raw
 
+from openclaw.errors import InvalidRequest
+from openclaw.protocol.connect import OPERATOR
+from openclaw.protocol.frames import Request
 from openclaw.protocol.intake import (
     contains_nul,
+    holds_huge_number,
     is_too_deep,
     replace_escaped_surrogates,
     replace_surrogates_in_text,
     replace_surrogates_in_value,
     to_utf8,
 )
+from openclaw.protocol.methods import admit_call
+from openclaw.protocol.scopes import READ
 
 any_text = st.text(
     alphabet=st.one_of(st.characters(), st.characters(categories=["Cs"]), st.sampled_from('"\\[]{}u'))
@@ -152,3 +159,35 @@ def test_utf8_at_the_door() -> None:
 def test_nul_is_found_only_where_it_is_one(text: bytes, found: bool) -> None:
     assert contains_nul(text) is found
     assert ("\0" in msgspec.json.decode(text)) is found
+
+
+@pytest.mark.spec("RPC-2")
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (b'{"a":9007199254740991}', False),
+        (b'{"a":9007199254740992}', True),
+        (b'{"a":-9007199254740991}', False),
+        (b'{"a":-9007199254740992}', True),
+        (b'{"a":[1,{"b":[true,18446744073709551616]}]}', True),
+        (b'{"a":"9007199254740992"}', False),
+        (b'{"a":"9007199254740992","b":[7]}', False),
+        (b'{"9007199254740992":1}', False),
+        (b'{"a":9007199254740992.5}', False),
+        (b'{"a":900719925474099}', False),
+        (b"{}", False),
+    ],
+)
+def test_a_whole_number_beyond_53_bits_is_seen_outside_strings_only(text: bytes, found: bool) -> None:
+    assert holds_huge_number(text) is found
+
+
+@pytest.mark.spec("RPC-2")
+def test_a_call_with_a_number_beyond_53_bits_is_refused_with_its_reason() -> None:
+    def limited(offset: int) -> Request:
+        params = Raw(b'{"sessionKey":"main","limit":5,"offset":%d}' % offset)
+        return Request(type="req", id="1", method="chat.history", params=params)
+
+    with pytest.raises(InvalidRequest, match=r"chat\.history params: numbers must lie within 53 bits"):
+        admit_call(limited(1 << 53), OPERATOR, (READ,))
+    assert admit_call(limited(7), OPERATOR, (READ,)) is not None

@@ -59,6 +59,7 @@ class TestSessionRow:
             "agentId": "main",
             "sessionId": "s1",
             "updatedAt": 20,
+            "lifecycleRevision": "s1",
             "isMain": False,
             "isBackground": False,
             "archived": False,

@@ -7,13 +7,15 @@ from typing import Any
 import msgspec
 
 from openclaw.protocol.auth import AuthOk, decide_auth, digest_secret
+from openclaw.protocol.connect import ConnectParams
 from openclaw.protocol.connection import Authenticate, Connection, ConnectionSettings
+from openclaw.protocol.device import VerifiedDevice
 from openclaw.protocol.scopes import ADMIN, READ, WRITE
 
 SECRET = "tok-real-123"
 NOW_MS = 1_794_767_054_520
 CLI = {"id": "cli", "version": "1.0.0", "platform": "linux", "mode": "cli"}
-DEVICE = {
+DEVICE: dict[str, Any] = {
     "id": "4b5c5232fc6e5a9592d4a5189af599454aba39907e3f61f673366c9f728e470e",
     "publicKey": "vPiULwai0NCoMH-hSzTt4_VzOS5_k9PlIZMkmLSNcgM",
     "signature": "H9lk2OGX9FNvUWENod24t4Vrr6U0N0EffPZQ57I8JAs2qHbFit0QaQDxiKs66ES5gU3mgQ10Z6X3AEsgpY8CDg",
@@ -42,6 +44,12 @@ def connect_params(**overrides: Any) -> dict[str, Any]:
     return {name: value for name, value in (base | overrides).items() if value is not None}
 
 
+def verified(params: ConnectParams) -> VerifiedDevice | None:
+    """The device of these parameters, as if its signature had been checked."""
+    device = params.device
+    return None if device is None else VerifiedDevice(device.id, device.public_key)
+
+
 def read(frame: bytes | None) -> dict[str, Any]:
     assert frame is not None
     decoded: dict[str, Any] = msgspec.json.decode(frame)
@@ -61,7 +69,13 @@ def open_connection(
     outcome = connection.receive(request("connect", params), NOW_MS)
     assert isinstance(outcome, Authenticate)
     auth = decide_auth(
-        "token", digest_secret(SECRET), outcome.params, loopback=True, origin=None, allowed_origins=()
+        "token",
+        digest_secret(SECRET),
+        outcome.params,
+        loopback=True,
+        origin=None,
+        allowed_origins=(),
+        device=verified(outcome.params),
     )
     assert isinstance(auth, AuthOk)
     connection.accept(auth, {"type": "hello-ok"})

@@ -75,7 +75,12 @@ async def test_both_schemas_refuse_by_the_same_rules(
 @pytest.mark.parametrize("file_name", SHARED)
 async def test_every_statement_is_understood_by_postgresql(server: PostgresDatabase, file_name: str) -> None:
     """Without a value for any parameter: the statement alone decides the types."""
-    loaded = {name: text for name, text in load_statements(file_name).items() if name not in SQLITE_ONLY}
+    loaded = {
+        name: text
+        for name, text in load_statements(file_name).items()
+        # A mark inside a transaction cannot be explained; the conformance suite runs it.
+        if name not in SQLITE_ONLY and "SAVEPOINT" not in text
+    }
 
     def explain(tx: Transaction) -> None:
         for name, text in loaded.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from openclaw.domain.commandtable import commands_text, help_text, usage_of
+from openclaw.engine.commands.binding import bound_lines
 from openclaw.engine.commands.ports import CommandServices, Reply, Request, not_built
 
 _LONGEST_CONFIG = 6000
@@ -50,7 +51,7 @@ async def show_agents(request: Request, services: CommandServices) -> Reply:
         name = f" ({agent.name})" if agent.name != agent_id else ""
         shown = f" - {', '.join(notes)}" if notes else ""
         lines.append(f"{agent_id}{name}: {agent.default_model.provider}/{agent.default_model.model}{shown}")
-    return Reply("\n".join(("Agents:", *lines)))
+    return Reply("\n".join(("Agents:", *lines, *await bound_lines(request, services))))
 
 
 def _agent_notes(request: Request, agent_id: str) -> tuple[tuple[str, bool], ...]:
@@ -90,11 +91,6 @@ async def refuse_restart(request: Request, services: CommandServices) -> Reply:
         "The gateway is not restarted from a chat. Changes of the configuration are taken at once; to "
         "restart, stop `openclaw gateway` where it runs and start it again. Nothing accepted is lost."
     )
-
-
-async def tell_no_binding(request: Request, services: CommandServices) -> Reply:
-    """/focus, /unfocus, /session: there is no thread binding to act on (BIND-2)."""
-    return Reply("No thread is bound to a session here, so there is nothing to change.")
 
 
 async def explain_steer(request: Request, services: CommandServices) -> Reply:

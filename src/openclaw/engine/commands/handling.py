@@ -41,7 +41,8 @@ from openclaw.engine.commands.record import answer_of
 from openclaw.engine.commands.table import BACKGROUND, HANDLERS, UNSHOWN, is_taken_first
 from openclaw.engine.events import CommandAnswered, EngineEvent, MessageStored, RunScope
 from openclaw.errors import OpenClawError
-from openclaw.store.commands import AnsweredCommand, Edit, SeenCommand, TakenCommand
+from openclaw.store.commands import Also, AnsweredCommand, Edit, SeenCommand, TakenCommand
+from openclaw.store.database import Transaction
 from openclaw.store.inbox import NewInput
 from openclaw.store.records import UserInput
 
@@ -71,8 +72,12 @@ class Commands:
         rules = self._services.rules()
         if not rules.text and new.source == "channel":
             return NotACommand()
+        names = self._services.settings().agent(new.seed.agent_id).call_names.plain
         reading = read_message(
-            text, caller, mention_names=rules.mention_names, model_word=self._names_a_model(new)
+            text,
+            caller,
+            mention_names=(*rules.mention_names, *names),
+            model_word=self._names_a_model(new),
         )
         if isinstance(reading, PlainText):
             return NotACommand()
@@ -122,6 +127,7 @@ class Commands:
             "\n".join(reply.text for reply in replies),
             _one_edit(replies),
             any(reply.undo_reset for reply in replies),
+            _one_also(replies),
         )
         answered = await self._commit(new, reply)
         if isinstance(answered, SeenCommand):
@@ -139,6 +145,7 @@ class Commands:
                 now_ms=now_ms,
                 edit=reply.edit,
                 undo_reset=reply.undo_reset,
+                also=reply.also,
             )
         except OpenClawError as error:
             if error.code != "INVALID_REQUEST" or (reply.edit is None and not reply.undo_reset):
@@ -233,6 +240,8 @@ class Commands:
         value = asked.args
         if asked.name == "think":
             return structs.replace(body, thinking=None if value == "default" else value)
+        if asked.name in ("verbose", "reasoning", "elevated"):
+            return structs.replace(body, **{asked.name: None if value == "default" else value})
         if asked.name == "queue":
             # The other options are about the queue, not about one message.
             directive = parse_queue_directive(f"/queue {value}")
@@ -326,6 +335,18 @@ def _one_edit(replies: Sequence[Reply]) -> Edit | None:
         return entry
 
     return edit
+
+
+def _one_also(replies: Sequence[Reply]) -> Also | None:
+    changes = [reply.also for reply in replies if reply.also is not None]
+    if not changes:
+        return None
+
+    def also(tx: Transaction) -> None:
+        for change in changes:
+            change(tx)
+
+    return also
 
 
 def _cut_off(new: NewInput, now_ms: int) -> Edit:

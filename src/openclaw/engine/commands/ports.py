@@ -21,7 +21,8 @@ from openclaw.domain.promptreport import PromptReport
 from openclaw.engine.events import EventSink
 from openclaw.engine.ports import Clock, Ids, ModelTarget, ToolSpec
 from openclaw.engine.settings import AgentSettings, EngineSettings
-from openclaw.store.commands import CommandStore, Edit, TakenCommand
+from openclaw.store.bindings import Bindings
+from openclaw.store.commands import Also, CommandStore, Edit, TakenCommand
 from openclaw.store.inbox import NewInput
 from openclaw.store.records import SessionRow, UserInput
 from openclaw.store.store import Store
@@ -108,6 +109,8 @@ class CommandPowers(Struct, frozen=True, kw_only=True):
     tell_child: Callable[[ChildMessage], Awaitable[None]] | None = None
     # Start a sub-agent; its session key.
     spawn_child: Callable[[SpawnRequest], Awaitable[str]] | None = None
+    # Settle stopped helpers of which nothing goes on; whether their requesters hear of it.
+    close_children: Callable[[tuple[str, ...], bool], Awaitable[None]] | None = None
     # Write a session's transcript to a file of the agent's workspace; where it is.
     export: Callable[[str, str | None], Awaitable[str]] | None = None
     prompt_report: Callable[[SessionRow | None, AgentSettings], Awaitable[PromptReport]] | None = None
@@ -142,6 +145,7 @@ class CommandServices(Struct, frozen=True, kw_only=True):
     spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
     version: str
     started_ms: int
+    bindings: Bindings | None = None
 
 
 # -- handlers ----------------------------------------------------------------------------------
@@ -204,6 +208,8 @@ class Reply(Struct, frozen=True):
     text: str
     edit: Edit | None = None
     undo_reset: bool = False
+    # What it changes beside the session.
+    also: Also | None = None
 
 
 Handler = Callable[[Request, CommandServices], Awaitable[Reply]]

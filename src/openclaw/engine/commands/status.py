@@ -79,7 +79,7 @@ def _age(request: Request) -> str:
 def _levels(request: Request) -> str:
     entry = request.entry
     think = entry.thinking_level or request.agent.thinking_default or "default"
-    runtime = "sandboxed" if request.agent.sandboxed else "direct"
+    runtime = "sandboxed" if request.agent.is_sandboxed(request.session_key) else "direct"
     return (
         f"Runtime: {runtime}; think {think}, verbose {entry.verbose_level or 'default'}, "
         f"reasoning {entry.reasoning_level or 'default'}, elevated {entry.elevated_level or 'default'}"

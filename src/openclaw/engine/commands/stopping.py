@@ -40,6 +40,7 @@ async def stop(request: Request, services: CommandServices) -> Reply:
     waiting = _tell_cancelled(taken.cancelled, services)
     ended = await end_runs(own, services)
     below = await _end_descendants(key, services)
+    await _close_below(key, services)
     return Reply(
         stop_text(Stopped(ended, below.children, waiting + below.waiting, below.stubborn + len(own) - ended))
     )
@@ -51,8 +52,11 @@ async def stop_child(child: SessionRow, services: CommandServices) -> Stopped:
     waiting = sum([await _cancel_waiting(row, services) for row in rows])
     run = await services.store.active_run(child.session_key)
     own = [run] if run is not None else []
-    ended = await end_runs(own, services)
+    ended = await end_runs(own, services, "kill")
     below = await _end_descendants(child.session_key, services)
+    await _close_below(child.session_key, services)
+    if services.powers.close_children is not None:
+        await services.powers.close_children((child.session_key,), True)
     return Stopped(0, ended + below.children, waiting + below.waiting, below.stubborn + len(own) - ended)
 
 
@@ -74,6 +78,13 @@ async def _end_descendants(session_key: str, services: CommandServices) -> Stopp
         done = await end_runs([run for _, run in active], services)
         ended, left = ended + done, len(active) - done
     return Stopped(0, ended, waiting, left)
+
+
+async def _close_below(session_key: str, services: CommandServices) -> None:
+    """Settle helpers that were stopped before they had begun, the deepest first. Nobody is told: all stop."""
+    if services.powers.close_children is not None:
+        below = await services.commands.descendants(session_key)
+        await services.powers.close_children(tuple(row.session_key for row, _ in reversed(below)), False)
 
 
 async def end_runs(runs: Sequence[RunRow], services: CommandServices, reason: str = "stop") -> int:

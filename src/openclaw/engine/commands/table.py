@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from openclaw.domain.directives import Asked
-from openclaw.engine.commands import about, care, choosing, status, stopping, subagents, toggles
+from openclaw.engine.commands import about, binding, care, choosing, status, stopping, subagents, toggles
 from openclaw.engine.commands.ports import Handler
 
 HANDLERS: Mapping[str, Handler] = {
@@ -34,9 +34,9 @@ HANDLERS: Mapping[str, Handler] = {
     "kill": subagents.kill,
     "steer": about.explain_steer,
     "agents": about.show_agents,
-    "session": about.tell_no_binding,
-    "focus": about.tell_no_binding,
-    "unfocus": about.tell_no_binding,
+    "session": binding.set_terms,
+    "focus": binding.focus,
+    "unfocus": binding.unfocus,
     "config": about.show_config,
     "debug": about.show_debug,
     "restart": about.refuse_restart,

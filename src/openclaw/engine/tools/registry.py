@@ -35,6 +35,10 @@ class ToolRegistry:
         self._secrets = secrets
         self._told: dict[tuple[str, ...], tuple[ToolSpec, ...]] = {}
 
+    def secrets(self) -> frozenset[str]:
+        """The secret values in force, for whoever shows what tools were asked."""
+        return self._secrets()
+
     def names(self) -> tuple[str, ...]:
         return tuple(sorted(self._tools))
 

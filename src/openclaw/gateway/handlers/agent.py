@@ -6,12 +6,14 @@ from typing import Literal
 
 import msgspec
 
+from openclaw.domain.addressing import AddressSettings, Conversation, session_key_for
+from openclaw.domain.deliverystatus import judge_delivery
 from openclaw.domain.entry import DeliveryContext
-from openclaw.domain.keys import format_key, main_session_key
+from openclaw.domain.keys import SessionKey, format_key, main_session_key
 from openclaw.domain.transcript import Provenance, decode_message, text_of
 from openclaw.engine.turns import Incoming
 from openclaw.errors import InvalidRequest
-from openclaw.gateway.handlers.chat import message_content
+from openclaw.gateway.handlers.chat import last_route, message_content
 from openclaw.gateway.services import Caller, GatewayServices, Json, resolve_seed
 from openclaw.protocol import params, results
 from openclaw.store.records import RunRow, SessionSeed, UserInput
@@ -25,7 +27,7 @@ async def run_agent(
     """Answer twice: accepted once the input is on disk, and the result when the run has ended."""
     content = await message_content(asked.message, asked.attachments)
     seed = await _seed(services, caller, asked)
-    route = _route(asked)
+    route = _route(asked) or (await last_route(services, seed) if asked.deliver else None)
     body = UserInput(
         content,
         services.clock.now_ms(),
@@ -48,7 +50,8 @@ async def run_agent(
             inbound=caller.inbound,
         )
     )
-    services.spawn(_answer_when_done(services, caller, receipt.run_id))
+    delivery = Delivery(bool(asked.deliver), route is not None)
+    services.spawn(_answer_when_done(services, caller, receipt.run_id, delivery))
     return results.AgentAccepted(
         run_id=receipt.run_id,
         session_key=receipt.session_key,
@@ -68,8 +71,20 @@ async def _seed(services: GatewayServices, caller: Caller, asked: params.AgentPa
         return resolve_seed(services, row.session_key, row.agent_id, caller.channel)
     settings = services.settings()
     agent_id = asked.agent_id or settings.default_agent
-    main = format_key(main_session_key(agent_id, settings.keys))
-    return resolve_seed(services, main, agent_id, caller.channel)
+    if asked.to is None:
+        key = main_session_key(agent_id, settings.keys)
+    else:
+        key = _key_of_person(settings.addresses, agent_id, asked)
+    return resolve_seed(services, format_key(key), agent_id, caller.channel)
+
+
+def _key_of_person(addresses: AddressSettings, agent_id: str, asked: params.AgentParams) -> SessionKey:
+    """The session in which the agent talks with `to`, as `session.dmScope` says (KEY-3)."""
+    if asked.channel is None and addresses.dm_scope not in ("main", "per-peer"):
+        raise InvalidRequest(f"agent: `to` needs a channel while session.dmScope is {addresses.dm_scope}")
+    channel, account = asked.channel or "internal", asked.account_id or "default"
+    person = Conversation(channel, "direct", asked.to or "", account)
+    return session_key_for(person, agent_id=agent_id, settings=addresses)
 
 
 def _route(asked: params.AgentParams) -> DeliveryContext | None:
@@ -85,7 +100,16 @@ def _provenance(asked: params.AgentParams) -> Provenance | None:
     return None if given is None else Provenance(**msgspec.structs.asdict(given))
 
 
-async def _answer_when_done(services: GatewayServices, caller: Caller, run_id: str) -> None:
+class Delivery(msgspec.Struct, frozen=True):
+    """What the caller asked for beside the answer."""
+
+    requested: bool
+    has_route: bool
+
+
+async def _answer_when_done(
+    services: GatewayServices, caller: Caller, run_id: str, delivery: Delivery
+) -> None:
     run = await services.turns.wait(run_id, LONGEST_WAIT_S)
     if run is None:
         caller.answer_later(results.AgentFinished(run_id=run_id, status="timeout", summary="timeout"))
@@ -97,7 +121,7 @@ async def _answer_when_done(services: GatewayServices, caller: Caller, run_id: s
                 run_id=run_id,
                 status="ok",
                 summary="yielded" if run.stop_reason == "yielded" else "completed",
-                result=await _result(services, run, text),
+                result=await _result(services, run, text, delivery),
             )
         )
         return
@@ -105,12 +129,15 @@ async def _answer_when_done(services: GatewayServices, caller: Caller, run_id: s
     summary = run.error or run.outcome or "error"
     caller.answer_later(
         results.AgentFinished(
-            run_id=run_id, status=status, summary=summary, result=await _result(services, run, text)
+            run_id=run_id,
+            status=status,
+            summary=summary,
+            result=await _result(services, run, text, delivery),
         )
     )
 
 
-async def _result(services: GatewayServices, run: RunRow, text: str) -> Json:
+async def _result(services: GatewayServices, run: RunRow, text: str, delivery: Delivery) -> Json:
     session = await services.store.session(run.session_key)
     entry = session.entry if session else None
     meta: Json = {
@@ -129,7 +156,13 @@ async def _result(services: GatewayServices, run: RunRow, text: str) -> Json:
     }
     if run.error:
         meta["error"] = {"message": run.error}
-    return {"payloads": [{"text": text, "mediaUrl": None}] if text else [], "meta": meta}
+    parts = await services.outbox.reply_of(run.run_id) if delivery.requested else ()
+    told = judge_delivery(requested=delivery.requested, has_route=delivery.has_route, parts=parts)
+    return {
+        "payloads": [{"text": text, "mediaUrl": None}] if text else [],
+        "meta": meta,
+        "deliveryStatus": msgspec.to_builtins(told),
+    }
 
 
 async def _reply_text(services: GatewayServices, run: RunRow) -> str:

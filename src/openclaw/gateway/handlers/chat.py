@@ -1,27 +1,26 @@
-"""chat.*: send, read back, stop, and put a note into a conversation (RPC-11 to RPC-13)."""
+"""chat.*: send, stop, and put a note into a conversation (RPC-12, RPC-13). Reading it is `history`'s."""
 
 from __future__ import annotations
 
 import asyncio
 
+from msgspec import structs
+
 from openclaw.domain.attachments import accept_attachments
-from openclaw.domain.display import visible_rows
+from openclaw.domain.commands import is_stop_word
 from openclaw.domain.doortext import clean_text
 from openclaw.domain.entry import DeliveryContext
 from openclaw.domain.redaction import mask_machine_text
 from openclaw.domain.transcript import AssistantMessage, TextBlock, UserBlock
 from openclaw.engine.drafts import draft_message
 from openclaw.engine.events import MessageStored, RunScope
-from openclaw.engine.turns import Incoming
-from openclaw.errors import InvalidRequest
-from openclaw.gateway.handlers.sessions import shown_row
-from openclaw.gateway.services import Caller, GatewayServices, Json, list_defaults, resolve_seed
+from openclaw.engine.turns import Incoming, Receipt
+from openclaw.errors import InvalidRequest, VersionConflict
+from openclaw.gateway.services import Caller, GatewayServices, Json, resolve_seed
 from openclaw.gateway.sessionview import message_for_client
 from openclaw.protocol import params, results
 from openclaw.protocol.events import ChatFinal
-from openclaw.protocol.frames import encode_json
-from openclaw.store.records import SessionRow, StoredEntry, UserInput
-from openclaw.store.store import HistoryPage
+from openclaw.store.records import SessionRow, SessionSeed, StoredEntry, UserInput
 
 MAX_MESSAGE_CHARS = 1_000_000
 # Decoding and checking more base64 than this takes longer than the loop may stand still.
@@ -32,7 +31,11 @@ async def send(services: GatewayServices, caller: Caller, asked: params.ChatSend
     """The acknowledgement leaves only after the input is on disk (DB-15)."""
     content = await message_content(asked.message, asked.attachments)
     seed = resolve_seed(services, asked.session_key, asked.agent_id, caller.channel)
-    route = _originating_route(asked)
+    await _check_place(services, seed.session_key, asked)
+    commands = None if asked.suppress_command_interpretation else caller.commands
+    stops = commands is not None and commands.authorised and is_stop_word(asked.message)
+    stopping = await _what_runs(services, seed.session_key) if stops else []
+    route = _originating_route(asked) or (await last_route(services, seed) if asked.deliver else None)
     body = UserInput(
         content,
         services.clock.now_ms(),
@@ -51,12 +54,44 @@ async def send(services: GatewayServices, caller: Caller, asked: params.ChatSend
             body,
             inbound=caller.inbound,
             timeout_s=asked.timeout_ms / 1000 if asked.timeout_ms else None,
-            caller=None if asked.suppress_command_interpretation else caller.commands,
+            caller=commands,
         )
     )
+    answer = sent(receipt)
+    if not stops:
+        return answer
+    return structs.replace(answer, ok=True, aborted=bool(stopping), run_ids=stopping)
+
+
+async def _check_place(services: GatewayServices, session_key: str, asked: params.ChatSendParams) -> None:
+    """Whether the message belongs where its sender looked when writing it.
+
+    A transcript has one branch, so any entry of the current window is on it; one of another window
+    means that the session was reset since. The id of an earlier window is no mistake: it ends when
+    its next message comes (LIFE-1).
+    """
+    if isinstance(asked.expected_leaf_entry_id, str) and not await services.pages.holds(
+        session_key, asked.expected_leaf_entry_id
+    ):
+        raise VersionConflict(f"Session {session_key} changed. Retry.")
+    if asked.session_id is not None:
+        row = await services.store.session_by_id(asked.session_id)
+        if row is not None and row.session_key != session_key:
+            raise InvalidRequest(f"sessionId {asked.session_id} does not belong to session {session_key}")
+
+
+async def _what_runs(services: GatewayServices, session_key: str) -> list[str]:
+    """The runs that a stop would end: what waits, then what is active (RPC-12)."""
+    waiting = [item.run_id for item in await services.store.queued(session_key)]
+    active = services.workers.active_run(session_key)
+    return waiting if active is None else [*waiting, active.run.run_id]
+
+
+def sent(receipt: Receipt) -> results.ChatSent:
+    """The acknowledgement of a message, or of the same message again."""
     if receipt.duplicate:
         return results.ChatSent(run_id=receipt.run_id, status="ok" if receipt.finished else "in_flight")
-    return results.ChatSent(run_id=receipt.run_id, status="started")
+    return results.ChatSent(run_id=receipt.run_id, status="started", message_seq=receipt.message_seq)
 
 
 def message_text(message: str) -> str:
@@ -82,6 +117,13 @@ async def message_content(message: str, attachments: tuple[Json, ...]) -> str | 
     return (TextBlock(message_text(message)), *blocks)
 
 
+async def last_route(services: GatewayServices, seed: SessionSeed) -> DeliveryContext | None:
+    """Where the session's replies go, for a delivery that names no place (ORG-8)."""
+    row = await services.store.session(seed.session_key)
+    route = row.entry.delivery_context if row else None
+    return route if route and route.channel and route.to else None
+
+
 def _originating_route(asked: params.ChatSendParams) -> DeliveryContext | None:
     if asked.originating_channel is None or asked.originating_to is None:
         return None
@@ -92,84 +134,6 @@ def _originating_route(asked: params.ChatSendParams) -> DeliveryContext | None:
         asked.originating_account_id,
         None if thread is None else str(thread),
     )
-
-
-async def history(
-    services: GatewayServices, _caller: Caller, asked: params.ChatHistoryParams
-) -> results.ChatHistory:
-    seed = resolve_seed(services, asked.session_key, asked.agent_id)
-    page = await services.store.history(seed.session_key, asked.limit + asked.offset + 1)
-    if page is None:
-        return results.ChatHistory(
-            session_key=seed.session_key,
-            messages=[],
-            has_more=False,
-            total_messages=0,
-            pending_inputs=results.PendingInputs(items=[], total=0),
-            defaults=list_defaults(services),
-        )
-    return _history(services, asked, page)
-
-
-def _history(
-    services: GatewayServices, asked: params.ChatHistoryParams, page: HistoryPage
-) -> results.ChatHistory:
-    session = page.session
-    newest_first = page.entries[::-1][asked.offset :]
-    has_more = len(newest_first) > asked.limit
-    entries = newest_first[: asked.limit][::-1]
-    projected = [
-        shown
-        for entry in entries
-        if (shown := message_for_client(entry, max_chars=asked.max_chars or 8000)) is not None
-    ]
-    messages = _within_bytes(visible_rows(projected), asked.max_bytes)
-    active = page.active_run
-    in_flight = None
-    if active is not None:
-        text = services.hub.streaming_text(active.run_id)
-        in_flight = results.InFlightRun(run_id=active.run_id, text=text, started_at=active.started_at)
-    return results.ChatHistory(
-        session_key=session.session_key,
-        session_id=session.entry.session_id,
-        messages=messages,
-        has_more=has_more or len(messages) < len(projected),
-        total_messages=session.message_count,
-        next_offset=asked.offset + asked.limit if has_more else None,
-        pending_inputs=_pending(page),
-        defaults=list_defaults(services),
-        session_info=shown_row(services, session),
-        thinking_level=session.entry.thinking_level,
-        verbose_level=session.entry.verbose_level,
-        in_flight_run=in_flight,
-    )
-
-
-def _within_bytes(messages: list[Json], max_bytes: int | None) -> list[Json]:
-    """The newest messages that fit; at least the newest one."""
-    if max_bytes is None:
-        return messages
-    kept: list[Json] = []
-    for message in reversed(messages):
-        max_bytes -= len(encode_json(message))
-        if max_bytes < 0 and kept:
-            break
-        kept.append(message)
-    return kept[::-1]
-
-
-def _pending(page: HistoryPage) -> results.PendingInputs:
-    items = [
-        results.PendingInput(
-            id=str(item.admission),
-            accepted_at=item.accepted_at,
-            state="queued",
-            message={"role": "user", "content": item.body.content, "timestamp": item.body.timestamp},
-            run_id=item.run_id,
-        )
-        for item in page.pending
-    ]
-    return results.PendingInputs(items=items, total=len(items))
 
 
 async def abort(

@@ -12,12 +12,14 @@ from openclaw.domain.patch import PATCH_FIELDS, apply_patch
 from openclaw.engine.events import SessionChanged
 from openclaw.engine.turns import Incoming
 from openclaw.errors import InvalidRequest
+from openclaw.gateway.handlers.chat import message_content
 from openclaw.gateway.services import (
     Caller,
     GatewayServices,
     Json,
     find_session,
     list_defaults,
+    meant_key,
     resolve_seed,
 )
 from openclaw.gateway.sessionview import row_for_client
@@ -43,6 +45,10 @@ async def list_sessions(
         include_unknown=asked.include_unknown,
         limit=asked.limit,
         offset=asked.offset,
+        agent_ids=tuple(services.settings().agents) if asked.configured_agents_only else None,
+        hide_subagents=asked.exclude_subagents,
+        hide_cron=asked.exclude_cron,
+        hide_system=asked.exclude_system,
     )
     page = await services.store.list_sessions(query)
     shown = asked.offset + len(page.rows)
@@ -90,7 +96,10 @@ async def subscribe_messages(
 ) -> results.MessagesSubscribed:
     key = resolve_seed(services, asked.key, asked.agent_id).session_key
     caller.client.follow(key)
-    replay: Json | None = {"approvals": []} if asked.include_approvals else None
+    replay: Json | None = None
+    if asked.include_approvals:  # nothing here waits for an approval
+        now_ms = services.clock.now_ms()
+        replay = {"sessionKey": key, "updatedAtMs": now_ms, "approvals": [], "truncated": False}
     return results.MessagesSubscribed(subscribed=True, key=key, approval_replay=replay)
 
 
@@ -133,18 +142,41 @@ async def resolve(
 async def _find_as_asked(
     services: GatewayServices, asked: params.SessionsResolveParams
 ) -> tuple[SessionRow | None, str]:
-    key = asked.key or (asked.reference.key if asked.reference else None)
-    if key is not None:
-        return await find_session(services, key, asked.agent_id), key
+    if asked.reference is not None:
+        return await _find_reference(services, asked.reference, asked.agent_id), asked.reference.key
+    if asked.key is not None:
+        return await _by_key(services, asked.key, asked.agent_id), asked.key
     if asked.label is not None:
         return await services.store.session_by_label(asked.label, asked.agent_id), asked.label
-    session_id = asked.session_id or asked.short_id or ""
-    return await services.store.session_by_id(session_id), session_id
+    if asked.session_id is not None:
+        return await services.store.session_by_id(asked.session_id), asked.session_id
+    short_id = asked.short_id or ""
+    return await services.pages.by_short_id(short_id), short_id
+
+
+async def _by_key(services: GatewayServices, key: str, agent_id: str | None) -> SessionRow | None:
+    """Also of an agent that is no longer configured: its sessions are still there."""
+    return await services.store.session(meant_key(services, key, agent_id))
+
+
+async def _find_reference(
+    services: GatewayServices, reference: params.SessionReference, agent_id: str | None
+) -> SessionRow | None:
+    """A link to a session: its key, and the beginning of its id for when the key is not there any more."""
+    row = await _by_key(services, reference.key, agent_id)
+    if row is not None or reference.slug is None:
+        return row
+    return await services.pages.by_short_id(reference.slug)
 
 
 async def create(
     services: GatewayServices, caller: Caller, asked: params.SessionsCreateParams
 ) -> results.SessionCreated:
+    """A session, and with `message` its first turn, which counts as said by the caller (AMB-35)."""
+    _refuse_unsupported(asked)
+    text = asked.message or asked.task or ""
+    speaks = bool(text.strip() or asked.attachments)
+    content = await message_content(text, asked.attachments) if speaks else ""
     agent_id = asked.agent_id or services.settings().default_agent
     key = asked.key or f"agent:{agent_id}:dashboard:{services.ids.uuid()}"
     seed = resolve_seed(services, key, asked.agent_id, caller.channel)
@@ -164,18 +196,35 @@ async def create(
         now_ms=now_ms,
     )
     services.hub.publish(SessionChanged(row, "create" if created else "patch"))
-    text = asked.message or asked.task
-    if text and text.strip():
-        body = UserInput(text, now_ms)
-        await services.turns.accept(Incoming(services.ids.uuid(), seed, "webchat", "operator", body))
+    run_id = services.ids.uuid() if speaks else None
+    if run_id is not None:
+        body = UserInput(content, now_ms)
+        await services.turns.accept(
+            Incoming(run_id, seed, caller.source, caller.principal, body, inbound=caller.inbound)
+        )
     return results.SessionCreated(
         ok=True,
         key=row.session_key,
         session_id=row.entry.session_id,
         entry=entry_to_wire(row.entry),
-        run_started=bool(text and text.strip()),
+        run_started=speaks,
+        run_id=run_id,
         resolved=resolved_model(services, row),
     )
+
+
+def _refuse_unsupported(asked: params.SessionsCreateParams) -> None:
+    """What a client asks for and would believe to have, such as a session that nobody keeps."""
+    wishes = {
+        "fork": asked.fork,
+        "incognito": asked.incognito,
+        "cwd": asked.cwd,
+        "worktree": asked.worktree,
+        "category": asked.category,
+    }
+    refused = sorted(name for name, wish in wishes.items() if wish)
+    if refused:
+        raise InvalidRequest(f"sessions.create: not supported by this gateway yet: {', '.join(refused)}")
 
 
 async def patch(
@@ -196,7 +245,7 @@ async def patch(
     def edit(entry: SessionEntry) -> SessionEntry:
         return apply_patch(entry, supported, is_subagent=is_subagent, now_ms=now_ms)
 
-    expected = asked.expected_session_id
+    expected = asked.expected_session_id or asked.expected_lifecycle_revision
     row, created = await services.store.edit_session(
         seed,
         edit,

@@ -1,7 +1,10 @@
-"""health, status, agents.list, models.list: what the gateway is and how it does."""
+"""health, status: what the gateway is and how it does."""
 
 from __future__ import annotations
 
+from collections import Counter
+
+from openclaw.domain.keys import format_key, main_session_key
 from openclaw.gateway.services import Caller, GatewayServices, Json, list_defaults
 from openclaw.protocol import params, results
 from openclaw.store.sessions import ListQuery, SessionPage
@@ -10,6 +13,11 @@ RECENT = 10
 
 
 async def health(services: GatewayServices, _caller: Caller, _params: params.HealthParams) -> results.Health:
+    """Always as it is now; `probe` asks for nothing more while no channel is connected."""
+    return await health_now(services)
+
+
+async def health_now(services: GatewayServices) -> results.Health:
     began = services.clock.monotonic()
     settings = services.settings()
     agents: list[Json] = []
@@ -19,11 +27,12 @@ async def health(services: GatewayServices, _caller: Caller, _params: params.Hea
             {
                 "agentId": agent_id,
                 "isDefault": agent_id == settings.default_agent,
-                "heartbeat": {"enabled": False},
+                "heartbeat": _heartbeat(services, agent_id),
                 "sessions": _summary(services, page),
             }
         )
     everything = await services.store.list_sessions(ListQuery(limit=RECENT))
+    channels = services.about.channels()
     return results.Health(
         ok=True,
         ts=services.clock.now_ms(),
@@ -31,10 +40,10 @@ async def health(services: GatewayServices, _caller: Caller, _params: params.Hea
         default_agent_id=settings.default_agent,
         agents=agents,
         sessions=_summary(services, everything),
-        heartbeat_seconds=0,
-        channels={},
-        channel_order=[],
-        channel_labels={},
+        heartbeat_seconds=_heartbeat(services, settings.default_agent).get("everyMs", 0) // 1000,
+        channels=dict(channels.states),
+        channel_order=list(channels.order),
+        channel_labels=dict(channels.labels),
     )
 
 
@@ -57,21 +66,14 @@ async def status(services: GatewayServices, _caller: Caller, params_: params.Sta
     projection: Json | None = None
     if params_.include_cli_projection:
         projection = {"agents": {"defaultId": settings.default_agent, "rows": by_agent}}
-    unfinished = await services.store.unfinished()
-    tasks = {
-        "total": len(unfinished.runs),
-        "active": len(unfinished.runs),
-        "terminal": 0,
-        "failures": 0,
-        "byStatus": {"running": len(unfinished.runs)},
-        "byRuntime": {},
-    }
+    main_key = format_key(main_session_key(settings.default_agent, settings.keys))
+    waiting = await services.about.waking.waiting(main_key)
     return results.Status(
         runtime_version=services.version,
-        heartbeat={"defaultAgentId": settings.default_agent, "agents": []},
-        channel_summary=[],
-        queued_system_events=[],
-        tasks=tasks,
+        heartbeat={"defaultAgentId": settings.default_agent, "agents": _heartbeats(services)},
+        channel_summary=list(services.about.channels().summary) if params_.include_channel_summary else [],
+        queued_system_events=[event.text for event in waiting],
+        tasks=await _tasks(services),
         task_audit={"total": 0, "warnings": 0, "errors": 0, "byCode": {}},
         sessions={
             "paths": [services.database],
@@ -84,44 +86,36 @@ async def status(services: GatewayServices, _caller: Caller, params_: params.Sta
     )
 
 
-async def list_agents(
-    services: GatewayServices, _caller: Caller, _params: params.AgentsListParams
-) -> results.AgentsList:
-    settings = services.settings()
-    agents: list[Json] = []
-    for agent_id, agent in sorted(settings.agents.items()):
-        target = agent.default_model
-        agents.append(
-            {
-                "id": agent_id,
-                "name": agent.name,
-                "workspace": agent.workspace,
-                "model": {"primary": f"{target.provider}/{target.model}"},
-            }
-        )
-    return results.AgentsList(
-        default_id=settings.default_agent,
-        main_key=settings.keys.main_key,
-        scope=settings.keys.scope,
-        agents=agents,
-        ownership="sole",
-        selection_required=False,
-    )
+def _heartbeats(services: GatewayServices) -> list[Json]:
+    agents = sorted(services.settings().agents)
+    return [{"agentId": agent_id} | _heartbeat(services, agent_id) for agent_id in agents]
 
 
-async def list_models(
-    services: GatewayServices, _caller: Caller, _params: params.ModelsListParams
-) -> results.ModelsList:
-    return results.ModelsList(
-        models=[
-            {
-                "id": row.model,
-                "name": row.name,
-                "provider": row.provider,
-                "contextWindow": row.context_window,
-                "reasoning": row.reasoning,
-                "available": row.available,
-            }
-            for row in services.models()
-        ]
-    )
+def _heartbeat(services: GatewayServices, agent_id: str) -> Json:
+    """An agent has one only if the configuration asks for it."""
+    rules = services.settings().agent(agent_id).heartbeat
+    if rules is None or rules.every_ms <= 0:
+        return {"enabled": False}
+    minutes = rules.every_ms / 60_000
+    return {
+        "enabled": True,
+        "every": f"{minutes:g}m",
+        "everyMs": rules.every_ms,
+        "prompt": rules.prompt,
+        "target": rules.target,
+        "ackMaxChars": rules.ack_max_chars,
+    }
+
+
+async def _tasks(services: GatewayServices) -> Json:
+    """The work under way, by lane. What has ended is in the sessions, not here."""
+    unfinished = await services.store.unfinished()
+    lanes = Counter(run.lane for run in unfinished.runs)
+    return {
+        "total": len(unfinished.runs) + len(unfinished.waiting),
+        "active": len(unfinished.runs),
+        "terminal": 0,
+        "failures": 0,
+        "byStatus": {"queued": len(unfinished.waiting), "running": len(unfinished.runs)},
+        "byRuntime": dict(lanes),
+    }

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from openclaw.domain.entry import SessionEntry
 from openclaw.domain.keys import format_key, main_session_key
 from openclaw.domain.toolpolicy import PROFILES, TOOL_GROUPS, covers
 from openclaw.domain.transcript import TextBlock
@@ -50,7 +51,8 @@ async def effective(
     seed = resolve_seed(services, asked.session_key, asked.agent_id)
     agent = services.settings().agent(seed.agent_id)
     row = await services.store.session(seed.session_key)
-    allowed = agent.tools if row is None else agent.tools_for(row.entry)
+    entry = SessionEntry(session_id="", updated_at=0) if row is None else row.entry
+    allowed = agent.tools_for(entry, seed.session_key)
     return results.ToolsEffective(
         agent_id=seed.agent_id,
         session_key=seed.session_key,
@@ -61,12 +63,19 @@ async def effective(
 async def invoke(
     services: GatewayServices, caller: Caller, asked: params.ToolsInvokeParams
 ) -> results.ToolsInvoked:
+    return await invoke_tool(services, asked, owner=caller.commands.owner)
+
+
+async def invoke_tool(
+    services: GatewayServices, asked: params.ToolsInvokeParams, *, owner: bool
+) -> results.ToolsInvoked:
+    """Call a tool as a session, with an owner's rights or without them."""
     session = await _acting(services, asked)
     agent = services.settings().agent(session.agent_id)
     if asked.name in TURN_ONLY:
         raise InvalidRequest(f"{asked.name} ends a turn; call it from inside one")
-    context = _context(services, caller, asked, session, agent)
-    allowed = agent.tools_for(session.entry)
+    context = _context(services, asked, session, agent, owner)
+    allowed = agent.tools_for(session.entry, session.session_key)
     outcome = await services.tools.call(asked.name, asked.args, context, allowed)
     if outcome.effect is not None:
         outcome = await _keep(services, outcome.effect, outcome.after)
@@ -90,10 +99,10 @@ async def _acting(services: GatewayServices, asked: params.ToolsInvokeParams) ->
 
 def _context(
     services: GatewayServices,
-    caller: Caller,
     asked: params.ToolsInvokeParams,
     session: SessionRow,
     agent: AgentSettings,
+    owner: bool,
 ) -> ToolContext:
     """The same rights as a turn of the session has that this caller's words began."""
     named = f"{session.session_key}\0{asked.idempotency_key or services.ids.uuid()}"
@@ -105,10 +114,12 @@ def _context(
         run_id=f"invoke-{hashlib.sha256(named.encode()).hexdigest()[:32]}",
         tool_call_id="invoke",
         now_ms=services.clock.now_ms(),
-        owner=caller.commands.owner,
+        owner=owner,
         workspace=agent.workspace,
-        workspace_access=agent.workspace_access,
-        sandboxed=agent.sandboxed,
+        workspace_access=agent.access_for(session.session_key),
+        sandboxed=agent.is_sandboxed(session.session_key),
+        network=agent.sandbox_network,
+        scratch=agent.scratch_for(session.session_key),
     )
 
 

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from openclaw.domain.keys import canonical_key, format_key
 from openclaw.engine.events import SessionChanged
 from openclaw.errors import InvalidRequest
-from openclaw.gateway.services import Caller, GatewayServices
+from openclaw.gateway.services import Caller, GatewayServices, meant_key
 from openclaw.protocol import params_upkeep as params
 from openclaw.protocol import results_upkeep as results
 from openclaw.store.rendering import View
@@ -29,16 +28,15 @@ async def clean_up(
 ) -> results.SessionsCleanup:
     if asked.agent is not None and asked.all_agents:
         raise InvalidRequest("sessions.cleanup: agent and allAgents exclude one another; give one of them")
-    if asked.fix_dm_scope:
-        raise InvalidRequest("sessions.cleanup: fixDmScope is not supported by this gateway")
     active = asked.active_key
     if active is not None:
-        active = _meant_key(services, active, asked.agent)
+        active = meant_key(services, active, asked.agent)
     request = CleanupRequest(
         dry_run=asked.dry_run,
         enforce=asked.enforce,
         active_key=active,
         agent_id=asked.agent.lower() if asked.agent else None,
+        fix_dm_scope=asked.fix_dm_scope,
     )
     done = await services.upkeep.clean_up(request, now_ms=services.clock.now_ms())
     if done.applied:
@@ -60,7 +58,7 @@ async def erase(
         receipt = await services.upkeep.erase_person(person, now_ms=now_ms)
     else:
         assert asked.key is not None
-        session_key = _meant_key(services, asked.key, asked.agent_id)
+        session_key = meant_key(services, asked.key, asked.agent_id)
         row = await services.store.session(session_key)
         receipt = await services.upkeep.erase_session(session_key, now_ms=now_ms)
         if row is not None:
@@ -101,10 +99,3 @@ async def back_up(
         raise InvalidRequest(f"cannot write the backup {folder}: {error.strerror or error}") from error
     log.info("backup of %d inputs written to %s", manifest.last_admission, folder)
     return results.BackupCreated(ok=True, backup=str(folder), manifest=msgspec.to_builtins(manifest))
-
-
-def _meant_key(services: GatewayServices, text: str, agent_id: str | None) -> str:
-    """The key that is meant, also of an agent that is no longer configured: its sessions are still there."""
-    settings = services.settings()
-    key = canonical_key(text, agent_id=agent_id or settings.default_agent, settings=settings.keys)
-    return format_key(key)

@@ -15,6 +15,10 @@ RETURNING admission
 SELECT admission, run_id, session_key, source, principal, human, accepted_at, expires_at, body FROM inbox
 WHERE session_key = $1 AND state = 'queued' ORDER BY admission LIMIT $2
 
+-- name: queued_before
+SELECT admission, run_id, session_key, source, principal, human, accepted_at, expires_at, body FROM inbox
+WHERE session_key = $1 AND state = 'queued' AND admission < $2 ORDER BY admission DESC LIMIT $3
+
 -- name: count_queued
 SELECT count(*) FROM inbox WHERE session_key = $1 AND state = 'queued'
 
@@ -26,6 +30,10 @@ RETURNING admission, run_id, session_key, source, principal, human, accepted_at,
 UPDATE inbox SET state = 'cancelled' WHERE run_id = $1 AND session_key = $2 AND state = 'queued' RETURNING run_id
 
 -- name: cancel_all
+UPDATE inbox SET state = 'cancelled' WHERE session_key = $1 AND state = 'queued' AND source <> 'announce'
+RETURNING run_id
+
+-- name: discard
 UPDATE inbox SET state = 'cancelled' WHERE session_key = $1 AND state = 'queued' RETURNING run_id
 
 -- name: sessions_waiting

@@ -66,13 +66,13 @@ SELECT w.window_no, w.session_key, w.session_id, w.deleted_at, w.ended_at, w.end
   THEN 1 ELSE 0 END AS holds_words,
   CASE
     WHEN EXISTS (SELECT 1 FROM windows f WHERE f.base_no = w.window_no AND f.purging_at IS NULL) THEN 0
-    WHEN r.removal_no IS NULL AND w.deleted_at <= $1 THEN 1
-    WHEN r.state = 'purged' OR r.undo_until <= $2 THEN 1
+    WHEN (r.removal_no IS NULL OR r.reason = 'deleted') AND w.deleted_at <= $1 THEN 1
+    WHEN r.reason <> 'deleted' AND (r.state = 'purged' OR r.undo_until <= $2) THEN 1
     ELSE 0
   END AS due
 FROM windows w
 LEFT JOIN removals r ON r.session_key = w.session_key AND r.at = w.deleted_at
-  AND r.state IN ('deleted', 'purged') AND r.reason <> 'deleted'
+  AND (r.state = 'deleted' OR (r.state = 'purged' AND r.reason <> 'deleted'))
 WHERE w.deleted_at IS NOT NULL AND w.purging_at IS NULL
   AND (w.deleted_at, w.window_no) > ($3, $4)
 ORDER BY w.deleted_at, w.window_no LIMIT 200

@@ -15,7 +15,7 @@ RETURNING search_no
 SELECT coalesce(max(search_no), 0) FROM search_rows
 
 -- name: indexed_between
-SELECT r.search_no, r.window_no, r.seq FROM search_rows r
+SELECT r.search_no FROM search_rows r
 JOIN windows w ON w.window_no = r.window_no
 WHERE r.search_no > $1 AND r.search_no <= $2 AND w.purging_at IS NOT NULL AND w.purged_at IS NULL
 ORDER BY r.search_no
@@ -29,6 +29,11 @@ WHERE r.search_no = $1
 -- What the index was given: the word of the window, then the words.
 INSERT INTO search (search, rowid, words)
 VALUES ('delete', $1, (SELECT char(57344) || window_no || ' ' FROM search_rows WHERE search_no = $1) || $2)
+
+-- name: unindex_now
+-- The index keeps what it shall forget until the commit, and forgets it then. Asked to do it now, its work
+-- counts in the slice that caused it.
+INSERT INTO search (search) VALUES ('flush')
 
 -- name: unindex_row
 DELETE FROM search_rows WHERE search_no = $1

@@ -211,6 +211,16 @@ CREATE INDEX inbox_waiting ON inbox (session_key, admission) WHERE state = 'queu
 -- Commands that were taken and are being carried out: few, and looked for at every start.
 CREATE INDEX inbox_unanswered ON inbox (admission) WHERE consumed_by = '';
 
+-- What the next turn of a session is told first: events that wait, a bounded number of them (CLI-7).
+CREATE TABLE system_events (
+  event_no    INTEGER PRIMARY KEY,
+  session_key TEXT NOT NULL,
+  text        TEXT NOT NULL,
+  missed      INTEGER NOT NULL CHECK (missed >= 0), -- older ones that made room
+  created_at  INTEGER NOT NULL
+);
+CREATE INDEX system_events_session ON system_events (session_key, event_no);
+
 -- One execution of the agent loop. At most one is active per session; `fence` grows with every owner.
 CREATE TABLE runs (
   run_id        TEXT PRIMARY KEY,
@@ -258,6 +268,35 @@ CREATE TABLE waits (
   deadline    INTEGER,
   PRIMARY KEY (session_key, target)
 ) WITHOUT ROWID;
+-- Files that were handed to a sub-agent: they go with its session (SPAWN-17).
+CREATE TABLE attachments (
+  attachment_no INTEGER PRIMARY KEY,
+  child_key     TEXT NOT NULL REFERENCES sessions (session_key) ON DELETE CASCADE,
+  path          TEXT NOT NULL,
+  mime_type     TEXT,
+  size          INTEGER NOT NULL CHECK (size >= 0),
+  sha256        TEXT NOT NULL,
+  body          BLOB NOT NULL,
+  created_at    INTEGER NOT NULL,
+  UNIQUE (child_key, path)
+);
+
+-- Places of a chat that belong to a session of their own; no thread is the empty string. A term of NULL is
+-- as configured.
+CREATE TABLE thread_bindings (
+  channel     TEXT NOT NULL,
+  account_id  TEXT NOT NULL,
+  recipient   TEXT NOT NULL,
+  thread_id   TEXT NOT NULL,
+  session_key TEXT NOT NULL REFERENCES sessions (session_key) ON DELETE CASCADE,
+  origin      TEXT NOT NULL CHECK (origin IN ('spawn', 'focus')),
+  bound_at    INTEGER NOT NULL,
+  used_at     INTEGER NOT NULL,
+  idle_ms     INTEGER CHECK (idle_ms >= 0),
+  max_age_ms  INTEGER CHECK (max_age_ms >= 0),
+  PRIMARY KEY (channel, account_id, recipient, thread_id)
+) WITHOUT ROWID;
+CREATE INDEX thread_bindings_session ON thread_bindings (session_key);
 
 -- Deliveries. `unknown` is never sent again blindly; an expired one is `failed` and visible.
 CREATE TABLE outbox (
@@ -278,6 +317,51 @@ CREATE TABLE outbox (
   expires_at      INTEGER NOT NULL
 );
 CREATE INDEX outbox_due ON outbox (channel, delivery_no) WHERE state IN ('prepared', 'sending');
+
+-- People on platforms: who waits for a person to let them in, and who was let in.
+CREATE TABLE senders (
+  channel    TEXT NOT NULL,
+  account_id TEXT NOT NULL,
+  sender_id  TEXT NOT NULL,
+  name       TEXT,
+  state      TEXT NOT NULL CHECK (state IN ('asking', 'admitted')),
+  code       TEXT,
+  is_owner   INTEGER NOT NULL CHECK (is_owner IN (0, 1)),
+  asked_at   INTEGER NOT NULL,
+  decided_at INTEGER,
+  expires_at INTEGER,
+  PRIMARY KEY (channel, account_id, sender_id),
+  CHECK ((state = 'asking') = (code IS NOT NULL)),
+  CHECK ((state = 'asking') = (expires_at IS NOT NULL))
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX senders_code ON senders (channel, code) WHERE state = 'asking';
+
+-- What was said in a group without calling the agent: context for the next turn there, then gone (ROUTE-3).
+CREATE TABLE overheard (
+  overheard_no INTEGER PRIMARY KEY AUTOINCREMENT,
+  channel      TEXT NOT NULL,
+  account_id   TEXT NOT NULL,
+  peer_id      TEXT NOT NULL,
+  thread_id    TEXT NOT NULL,
+  message_id   TEXT NOT NULL,
+  sender_id    TEXT NOT NULL,
+  sender       TEXT NOT NULL,
+  said         TEXT NOT NULL,
+  heard_at     INTEGER NOT NULL,
+  UNIQUE (channel, account_id, peer_id, message_id)
+);
+CREATE INDEX overheard_place ON overheard (channel, account_id, peer_id, thread_id, overheard_no);
+CREATE INDEX overheard_sender ON overheard (channel, sender_id);
+
+-- What a connector must not forget: a sync token, the offset of an update. Small, by name.
+CREATE TABLE connector_notes (
+  channel    TEXT NOT NULL,
+  account_id TEXT NOT NULL,
+  name       TEXT NOT NULL,
+  value      BLOB NOT NULL,
+  updated_at INTEGER NOT NULL,
+  PRIMARY KEY (channel, account_id, name)
+) WITHOUT ROWID;
 
 -- One row per provider call; budget reservations are rows too. Outlives its session.
 CREATE TABLE usage (
@@ -335,19 +419,20 @@ CREATE TABLE removals (
 );
 CREATE INDEX removals_key ON removals (session_key, at);
 
--- Files that transcripts were written to before their rows were purged (DB-17), so that an erase finds them.
+-- Files that transcripts were written to, mostly before their rows were purged (DB-17), so that an erase finds them.
 CREATE TABLE archives (
-  window_no   INTEGER PRIMARY KEY REFERENCES windows (window_no),
+  window_no   INTEGER NOT NULL REFERENCES windows (window_no),
   session_key TEXT NOT NULL,
   path        TEXT NOT NULL,
   size        INTEGER NOT NULL CHECK (size >= 0),
   sha256      TEXT NOT NULL,
-  written_at  INTEGER NOT NULL
-);
+  written_at  INTEGER NOT NULL,
+  PRIMARY KEY (window_no, path)
+) WITHOUT ROWID;
 CREATE INDEX archives_key ON archives (session_key);
 CREATE INDEX archives_written ON archives (written_at, window_no);
 
--- Scheduled jobs and paired devices (token hashes only).
+-- Scheduled jobs; paired devices, their tokens (hashes only), and devices that wait for the owner.
 CREATE TABLE jobs (
   job_id     TEXT PRIMARY KEY,
   agent_id   TEXT NOT NULL,
@@ -357,11 +442,46 @@ CREATE TABLE jobs (
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL
 ) WITHOUT ROWID;
+-- Each time a job was due, once: what ran, and how it ended (AUTO-4).
+CREATE TABLE job_runs (
+  job_id      TEXT NOT NULL,
+  due_at      INTEGER NOT NULL,
+  run_id      TEXT NOT NULL UNIQUE,
+  session_key TEXT NOT NULL,
+  session_id  TEXT,
+  state       TEXT NOT NULL CHECK (state IN ('open', 'ended')),
+  status      TEXT CHECK (status IN ('ok', 'error', 'skipped')),
+  error       TEXT,
+  missed      INTEGER NOT NULL CHECK (missed >= 0), -- earlier times that passed while nobody ran
+  delivery    TEXT NOT NULL CHECK (delivery IN ('none', 'announce', 'webhook', 'posting', 'posted', 'failed')),
+  fired_at    INTEGER NOT NULL,
+  ended_at    INTEGER,
+  PRIMARY KEY (job_id, due_at),
+  CHECK ((state = 'ended') = (status IS NOT NULL))
+) WITHOUT ROWID;
+CREATE INDEX job_runs_open ON job_runs (job_id) WHERE state = 'open';
+
 CREATE TABLE devices (
-  device_id  TEXT PRIMARY KEY,
-  public_key TEXT NOT NULL,
-  token_hash TEXT UNIQUE,
-  body       BLOB NOT NULL,
-  created_at INTEGER NOT NULL,
-  revoked_at INTEGER
+  device_id    TEXT PRIMARY KEY,
+  public_key   TEXT NOT NULL UNIQUE,
+  body         BLOB NOT NULL,
+  created_at   INTEGER NOT NULL,
+  approved_at  INTEGER NOT NULL,
+  last_seen_at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE device_tokens (
+  token_hash   TEXT PRIMARY KEY,
+  device_id    TEXT NOT NULL REFERENCES devices (device_id),
+  role         TEXT NOT NULL CHECK (role IN ('operator', 'node')),
+  scopes       TEXT NOT NULL,
+  created_at   INTEGER NOT NULL,
+  last_used_at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX device_tokens_device ON device_tokens (device_id, role);
+CREATE TABLE device_requests (
+  request_id   TEXT PRIMARY KEY,
+  device_id    TEXT NOT NULL UNIQUE,
+  body         BLOB NOT NULL,
+  created_at   INTEGER NOT NULL,
+  expires_at   INTEGER NOT NULL
 ) WITHOUT ROWID;

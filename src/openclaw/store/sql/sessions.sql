@@ -42,7 +42,7 @@ UPDATE counters SET sessions = sessions - 1 WHERE agent_id = $1 AND kind = $2 AN
 -- name: total
 SELECT coalesce(sum(sessions), 0) FROM counters
 WHERE (CAST($1 AS TEXT) IS NULL OR agent_id = $1) AND (CAST($2 AS BIGINT) IS NULL OR archived = $2)
-  AND kind NOT IN ('cron-run', $3, $4)
+  AND kind NOT IN ('cron-run', $3, $4, $5, $6, $7, $8)
 
 -- name: insert_window
 INSERT INTO windows (session_id, session_key, previous_no, base_no, base_seq, id_salt, reason, started_at)
@@ -98,8 +98,8 @@ WHERE agent_id = $1
   AND (CAST($6 AS TEXT) IS NULL OR lower(session_key) LIKE $6 ESCAPE '\' OR lower(session_id) LIKE $6 ESCAPE '\'
     OR lower(label) LIKE $6 ESCAPE '\' OR lower(display_name) LIKE $6 ESCAPE '\'
     OR lower(subject) LIKE $6 ESCAPE '\' OR folded LIKE $6 ESCAPE '\')
-  AND kind NOT IN ('cron-run', $7, $8)
-ORDER BY updated_at DESC, session_no DESC LIMIT $9 OFFSET $10
+  AND kind NOT IN ('cron-run', $7, $8, $9, $10, $11, $12)
+ORDER BY updated_at DESC, session_no DESC LIMIT $13 OFFSET $14
 
 -- name: count_matching
 SELECT count(*) FROM sessions
@@ -111,7 +111,7 @@ WHERE (CAST($1 AS TEXT) IS NULL OR agent_id = $1)
   AND (CAST($6 AS TEXT) IS NULL OR lower(session_key) LIKE $6 ESCAPE '\' OR lower(session_id) LIKE $6 ESCAPE '\'
     OR lower(label) LIKE $6 ESCAPE '\' OR lower(display_name) LIKE $6 ESCAPE '\'
     OR lower(subject) LIKE $6 ESCAPE '\' OR folded LIKE $6 ESCAPE '\')
-  AND kind NOT IN ('cron-run', $7, $8)
+  AND kind NOT IN ('cron-run', $7, $8, $9, $10, $11, $12)
 
 -- name: children
 SELECT session_key FROM sessions WHERE spawned_by = $1 OR parent_session_key = $1

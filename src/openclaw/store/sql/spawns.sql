@@ -50,7 +50,17 @@ FROM usage WHERE session_key = $1 AND state = 'settled'
 -- name: to_archive
 SELECT child_key FROM spawns
 WHERE state = 'settled' AND settled_at <= $1 AND substr(child_key, 1, length($2)) = $2
+  AND NOT EXISTS (SELECT 1 FROM thread_bindings b WHERE b.session_key = child_key)
 ORDER BY settled_at LIMIT $3
 
 -- name: archived
 UPDATE spawns SET state = 'archived' WHERE child_key = $1 AND state = 'settled'
+
+-- name: mark
+SAVEPOINT beginning
+
+-- name: undo
+ROLLBACK TO SAVEPOINT beginning
+
+-- name: forget_mark
+RELEASE SAVEPOINT beginning

@@ -29,6 +29,7 @@ from openclaw.engine.events import CommandAnswered
 from openclaw.engine.ports import ModelTarget, ToolSpec
 from openclaw.engine.settings import AgentSettings, EngineSettings
 from openclaw.errors import InvalidRequest
+from openclaw.store.bindings import Bindings
 from openclaw.store.commands import CommandStore
 from openclaw.store.compactions import Compactions
 from openclaw.store.inbox import NewInput
@@ -161,6 +162,7 @@ class House:
                 spawn=self._spawn,
                 version="1.2.3",
                 started_ms=NOON - 3_600_000,
+                bindings=Bindings(self.database),
             )
         )
 

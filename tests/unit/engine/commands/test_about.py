@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from openclaw.domain.commands import CommandCaller
 from openclaw.domain.commandtable import commands_text, help_text
-from openclaw.engine.commands.ports import Handled, Ignored
+from openclaw.engine.commands.ports import Ignored
 from openclaw.engine.ports import ToolSpec
 from openclaw.engine.settings import AgentSettings
 from openclaw.store.records import SessionRow
@@ -104,13 +104,3 @@ async def test_a_restart_is_refused_with_the_way_to_do_it(house: House) -> None:
     assert text.startswith("The gateway is not restarted from a chat.")
     assert "openclaw gateway" in text
     assert await house.read(say("c1", "/restart"), FRIEND) == Ignored()
-
-
-@pytest.mark.spec("CMD-11")
-@pytest.mark.parametrize(
-    "text", ["/focus", "/focus main", "/unfocus", "/session idle 2h", "/session max-age off"]
-)
-async def test_without_thread_bindings_there_is_nothing_to_change(house: House, text: str) -> None:
-    outcome = await house.read(say("c1", text), FRIEND)
-    assert isinstance(outcome, Handled)
-    assert outcome.text == "No thread is bound to a session here, so there is nothing to change."

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from openclaw.domain.redaction import mask_machine_text
 from openclaw.engine.lanes import Lanes
 from openclaw.engine.settings import EngineSettings
+from openclaw.engine.threads import Threads
 from openclaw.engine.turns import Turns
 from openclaw.engine.workers import Workers
 from openclaw.store.spawns import Spawns
@@ -35,8 +36,9 @@ class Powers:
         self.settings = settings
         self.check_model = check_model
         self._secrets = secrets
-        # Who waits for whom: a wait that would close a circle is not begun (QUE-1).
-        self.waiting: dict[str, str] = {}
+        # Who waits for whom, each for one or several: a wait that would close a circle is not begun (QUE-1).
+        self.waiting: dict[str, list[str]] = {}
+        self.threads = Threads()
 
     def fill(self, turns: Turns, workers: Workers) -> None:
         self.turns, self.workers, self.lanes = turns, workers, workers.lanes
@@ -47,12 +49,13 @@ class Powers:
 
     def closes_circle(self, waiter: str, target: str) -> bool:
         """Whether `target` waits for `waiter` already, through however many others."""
-        seen = set()
-        while target not in seen:
-            if target == waiter:
+        seen: set[str] = set()
+        ahead = [target]
+        while ahead:
+            session_key = ahead.pop()
+            if session_key == waiter:
                 return True
-            seen.add(target)
-            if target not in self.waiting:
-                return False
-            target = self.waiting[target]
+            if session_key not in seen:
+                seen.add(session_key)
+                ahead += self.waiting.get(session_key, ())
         return False

@@ -142,7 +142,7 @@ class SessionStatusTool:
             f"Cost of this session: {_cost(entry)}",
             f"Context: {_context_text(entry, target)}; compactions: {entry.compaction_count}",
             f"Thinking: {entry.thinking_level or agent.thinking_default or 'default'}, "
-            f"verbose: {entry.verbose_level or 'default'}; {'sandboxed' if agent.sandboxed else 'direct'}",
+            f"verbose: {entry.verbose_level or 'default'}; {_runtime(agent, row)}",
             f"Sub-agents: {_children_text(seen)}",
             f"Queue: {len(waiting)} waiting",
         )
@@ -218,6 +218,10 @@ def _model_text(entry: SessionEntry, target: ModelTarget, agent: AgentSettings) 
         return f"{name} (the default)"
     default = agent.default_model
     return f"{name} (chosen for this session; the default is {default.provider}/{default.model})"
+
+
+def _runtime(agent: AgentSettings, row: SessionRow) -> str:
+    return "sandboxed" if agent.is_sandboxed(row.session_key) else "direct"
 
 
 def _cost(entry: SessionEntry) -> str:

@@ -14,7 +14,7 @@ from openclaw.domain.entry import SessionEntry
 from openclaw.domain.exchange import MAX_HOPS, Exchange
 from openclaw.domain.transcript import decode_message, text_of
 from openclaw.engine.errands import seed_of
-from openclaw.engine.exchanges import is_thread_key, primary_prompt, source_of
+from openclaw.engine.exchanges import announce_route, is_thread_key, primary_prompt, source_of
 from openclaw.engine.ports import ToolContext, ToolOutcome, ToolSpec
 from openclaw.engine.tools.registry import failure
 from openclaw.engine.tools.sessions.parameters import Parameters, answer, read_parameters, schema_of
@@ -131,14 +131,16 @@ class SessionsSendTool:
     async def _wait(self, run_id: str, target: str, wait_s: float, context: ToolContext) -> RunRow | None:
         """Wait outside the lane: whoever waits keeps nobody from running (QUE-1)."""
         powers, own = self._powers, context.session_key
-        powers.waiting[own] = target
+        powers.waiting.setdefault(own, []).append(target)
         try:
             if powers.workers.active_run(own) is None:
                 return await powers.turns.wait(run_id, wait_s)
-            async with powers.lanes.outside(lane_of(own)):
+            async with powers.lanes.outside(lane_of(own), own):
                 return await powers.turns.wait(run_id, wait_s)
         finally:
-            powers.waiting.pop(own, None)
+            powers.waiting[own].remove(target)
+            if not powers.waiting[own]:
+                del powers.waiting[own]
 
     async def _said(self, run: RunRow) -> str:
         if run.reply_seq is None:
@@ -154,7 +156,7 @@ def _channel(entry: SessionEntry) -> str | None:
 
 def _delivery(row: SessionRow) -> dict[str, str]:
     """Whether the target's own people may hear of it afterwards (A2A-16)."""
-    status: Literal["pending", "skipped"] = "pending" if row.entry.delivery_context else "skipped"
+    status: Literal["pending", "skipped"] = "pending" if announce_route(row) else "skipped"
     return {"status": status, "mode": "announce"}
 
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
-from openclaw.domain.announce import OutcomeWord
 from openclaw.domain.transcript import Provenance
 from openclaw.engine.errands import seed_of
 from openclaw.engine.ports import ToolContext, ToolOutcome, ToolSpec
-from openclaw.engine.subagents import settle
+from openclaw.engine.subagents import close
 from openclaw.engine.tools.registry import failure
 from openclaw.engine.tools.sessions.parameters import Parameters, answer, read_parameters, schema_of
 from openclaw.engine.tools.sessions.powers import Powers
 from openclaw.engine.turns import Incoming
-from openclaw.store import spawns
+from openclaw.store import inbox
 from openclaw.store.database import Transaction
 from openclaw.store.records import SessionRow, UserInput
 from openclaw.store.spawns import SpawnRow
@@ -63,7 +61,10 @@ class SubagentsTool:
         children = await self._children(asked, context)
         if asked.action == "list":
             return await self._list(children, context)
-        if asked.target is None:
+        own = await self._powers.store.session(context.session_key)
+        if own is not None and own.entry.subagent_role == "leaf":
+            return failure("a helper at the lowest level has nobody to steer or stop", "forbidden")
+        if asked.target is None or not asked.target.strip():
             return failure(
                 f"{asked.action} needs a target: last, a number of the list, a key, a taskName or a label"
             )
@@ -180,11 +181,8 @@ class SubagentsTool:
 
         def unit(tx: Transaction) -> None:
             woken.clear()
-            spawn = spawns.by_child(tx, child_key)
-            if spawn is not None and spawn.state == "active":
-                killed: OutcomeWord = "killed"
-                body = msgspec.structs.replace(spawn.body, status=killed)
-                settle(tx, msgspec.structs.replace(spawn, body=body), "", now_ms, woken)
+            inbox.discard(tx, child_key)
+            close(tx, child_key, now_ms, woken, tell=True)
 
         await self._powers.spawns.write(unit)
         for key in woken:

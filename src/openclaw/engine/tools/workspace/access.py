@@ -1,7 +1,8 @@
 """Who may use a workspace tool, and how its arguments are read.
 
 The rule itself is `domain.toolpolicy.decide_tool_use`; this room asks it with what
-the call knows, and adds whether the workspace may be read or written at all.
+the call knows, and adds which directory the call works in, and whether it may be
+read or written at all.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from openclaw.domain.toolpolicy import Refused, decide_tool_use
-from openclaw.engine.ports import ToolContext, ToolSpec
+from openclaw.domain.toolpolicy import NO_BACKEND, Refused, decide_tool_use
+from openclaw.engine.ports import Sandbox, ToolContext, ToolSpec
+from openclaw.engine.sandbox import Scratch
 from openclaw.errors import Forbidden, InvalidRequest
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -31,22 +33,46 @@ def read_arguments(arguments: dict[str, Any], kind: type[T]) -> T:
         raise InvalidRequest(f"invalid arguments: {error}")
 
 
-def require(tool: str, context: ToolContext, *, writes: bool = False) -> None:
-    """Raises Forbidden, with the way out, unless this turn may use the tool (AMB-34, AMB-35)."""
-    # Notes are files of the workspace, so they share the fate of the file tools.
-    judged = "read" if tool == "memory" else tool
-    decided = decide_tool_use(
-        judged, caller_is_owner=context.owner, sandboxed=context.sandboxed, sandbox_backend=False
-    )
-    if isinstance(decided, Refused):
-        raise Forbidden(decided.message if judged == tool else f"{tool}: {decided.message}")
-    access = context.workspace_access
-    if access == "none" or (writes and access != "rw"):
-        wanted = "rw" if writes else "ro"
-        raise Forbidden(
-            f"{tool}: the workspace of this session may not be {'written' if writes else 'read'}. "
-            f"Set agents.defaults.sandbox.workspaceAccess to {wanted}."
+class Access:
+    """Asked by every workspace tool before it touches anything. Sandboxed turns need a sandbox."""
+
+    def __init__(self, sandbox: Sandbox | None = None, scratch: Scratch | None = None) -> None:
+        self.sandbox = sandbox
+        self._scratch = scratch
+
+    async def enter(self, tool: str, context: ToolContext, *, writes: bool = False) -> str:
+        """The directory that this turn may use the tool in (AMB-34, AMB-35).
+
+        Raises Forbidden, with the way out, where it may not. A sandboxed session that has no part of the
+        workspace gets a folder of its own instead; notes have no place there.
+        """
+        # Notes are files of the workspace, so they share the fate of the file tools.
+        judged = "read" if tool == "memory" else tool
+        problem = NO_BACKEND
+        if context.sandboxed and self.sandbox is not None:
+            problem = await self.sandbox.problem() or ""
+        decided = decide_tool_use(
+            judged,
+            caller_is_owner=context.owner,
+            sandboxed=context.sandboxed,
+            sandbox_backend=not problem,
+            problem=problem,
         )
+        if isinstance(decided, Refused):
+            raise Forbidden(decided.message if judged == tool else f"{tool}: {decided.message}")
+        access = context.workspace_access
+        if access == "none" and context.sandboxed and context.scratch and self._scratch and tool == judged:
+            return await self._scratch.open(context.scratch)
+        if access == "none" or (writes and access != "rw"):
+            wanted = "rw" if writes else "ro"
+            raise Forbidden(
+                f"{tool}: the workspace of this session may not be {'written' if writes else 'read'}. "
+                f"Set agents.defaults.sandbox.workspaceAccess to {wanted}."
+            )
+        return context.workspace
+
+
+NO_SANDBOX = Access()
 
 
 class WriteLocks:

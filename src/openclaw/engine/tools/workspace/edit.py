@@ -8,11 +8,12 @@ from typing import Any
 from openclaw.domain.transcript import TextBlock
 from openclaw.engine.ports import ToolContext, ToolOutcome, ToolSpec
 from openclaw.engine.tools.workspace.access import (
+    NO_SANDBOX,
+    Access,
     Arguments,
     WriteLocks,
     object_spec,
     read_arguments,
-    require,
 )
 from openclaw.engine.tools.workspace.rooted import Root, Written, shown
 from openclaw.engine.tools.workspace.write import MAX_FILE_BYTES, file_bytes
@@ -26,7 +27,8 @@ class EditArguments(Arguments, frozen=True):
 
 
 class EditTool:
-    def __init__(self, locks: WriteLocks) -> None:
+    def __init__(self, locks: WriteLocks, access: Access = NO_SANDBOX) -> None:
+        self._access = access
         self._locks = locks
 
     @property
@@ -35,8 +37,8 @@ class EditTool:
 
     async def call(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
         asked = read_arguments(arguments, EditArguments)
-        require("edit", context, writes=True)
-        done, line = await asyncio.to_thread(self._edit, context.workspace, asked)
+        workspace = await self._access.enter("edit", context, writes=True)
+        done, line = await asyncio.to_thread(self._edit, workspace, asked)
         details = {"path": asked.path, "bytes": done.size, "line": line}
         text = f"changed {shown(asked.path)} at line {line} ({done.size} bytes)"
         return ToolOutcome((TextBlock(text),), details=details)

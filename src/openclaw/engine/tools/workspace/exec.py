@@ -1,8 +1,9 @@
-"""exec: run a command in the workspace, for owners only (AMB-35).
+"""exec: run a command in the workspace, for owners, or for anybody inside the sandbox (AMB-35).
 
 The command gets no input, an environment without the gateway's secrets, and a
 process group of its own that is gone when the call is over, however it ends.
-Nothing is left running in the background.
+Nothing is left running in the background. A sandboxed turn runs its commands in the
+sandbox or not at all.
 """
 
 from __future__ import annotations
@@ -17,14 +18,21 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
+from openclaw.domain.toolpolicy import NO_BACKEND
 from openclaw.domain.transcript import TextBlock
-from openclaw.engine.ports import ToolContext, ToolOutcome, ToolSpec
-from openclaw.engine.tools.workspace.access import Arguments, object_spec, read_arguments, require
+from openclaw.engine.ports import ConfinedCommand, ToolContext, ToolOutcome, ToolSpec
+from openclaw.engine.tools.workspace.access import (
+    NO_SANDBOX,
+    Access,
+    Arguments,
+    object_spec,
+    read_arguments,
+)
 from openclaw.engine.tools.workspace.processes import end_group, signal_group
 from openclaw.engine.tools.workspace.rooted import Root
-from openclaw.errors import InvalidRequest, Unavailable
+from openclaw.errors import Forbidden, InvalidRequest, Unavailable
 
 DEFAULT_TIMEOUT_S = 120
 MAX_TIMEOUT_S = 3600
@@ -57,11 +65,29 @@ class Ended(Struct, frozen=True):
     gone: bool
 
 
+class _Place(Struct, frozen=True):
+    """Where a command runs: the workspace, and a directory of it, both as they really are."""
+
+    root: str
+    directory: str
+
+    @property
+    def inside(self) -> str:
+        return os.path.relpath(self.directory, self.root)
+
+
+Start = Callable[[int], Coroutine[Any, Any, Process]]
+
+
 class ExecTool:
     def __init__(
-        self, env: Mapping[str, str], secret_values: Callable[[], frozenset[str]] = frozenset
+        self,
+        env: Mapping[str, str],
+        secret_values: Callable[[], frozenset[str]] = frozenset,
+        access: Access = NO_SANDBOX,
     ) -> None:
         self._env = env
+        self._access = access
         self._secrets = secret_values
         self._shell = shutil.which("bash") or "/bin/sh"
 
@@ -71,20 +97,37 @@ class ExecTool:
 
     async def call(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
         asked = read_arguments(arguments, ExecArguments)
-        require("exec", context, writes=True)
+        if context.elevated:
+            context = structs.replace(context, sandboxed=False, workspace_access="rw")
+        # Inside the sandbox the walls themselves keep a workspace from being written.
+        workspace = await self._access.enter("exec", context, writes=not context.sandboxed)
         _check_command(asked.command)
-        directory = await asyncio.to_thread(_directory, context.workspace, asked.cwd)
+        place = await asyncio.to_thread(_place, workspace, asked.cwd)
         mark = secrets.token_hex(16)
-        env = clean_environment(self._env, self._secrets()) | {MARK: mark}
-        ended = await self._run(asked, directory, env, f"{MARK}={mark}".encode())
+        start = self._start_of(asked.command, place, mark, context)
+        ended = await self._run(asked, start, f"{MARK}={mark}".encode())
         return _outcome(asked, ended)
 
-    async def _run(self, asked: ExecArguments, directory: str, env: dict[str, str], mark: bytes) -> Ended:
+    def _start_of(self, command: str, place: _Place, mark: str, context: ToolContext) -> Start:
+        """How the command begins. A sandboxed turn has no other way than through the sandbox."""
+        if not context.sandboxed:
+            env = clean_environment(self._env, self._secrets()) | {MARK: mark}
+            return lambda writer: self._start(command, place.directory, env, writer)
+        sandbox = self._access.sandbox
+        if sandbox is None:
+            raise Forbidden(NO_BACKEND)
+        confined = ConfinedCommand(
+            command, place.root, place.inside, (MARK, mark),
+            writable=context.workspace_access != "ro", network=context.network,
+        )  # fmt: skip
+        return lambda writer: sandbox.start(confined, writer)
+
+    async def _run(self, asked: ExecArguments, start: Start, mark: bytes) -> Ended:
         output = Output()
         reader, writer = os.pipe2(os.O_CLOEXEC)
         pump = _Pump(reader, output)
         try:
-            process = await self._start(asked.command, directory, env, writer)
+            process = await start(writer)
         except BaseException:
             pump.close()
             raise
@@ -242,9 +285,9 @@ def _check_command(command: str) -> None:
         raise InvalidRequest("command holds half of a surrogate pair; send valid Unicode text")
 
 
-def _directory(workspace: str, cwd: str) -> str:
+def _place(workspace: str, cwd: str) -> _Place:
     with Root(workspace, create=True) as root:
-        return root.absolute(cwd)
+        return _Place(root.absolute("."), root.absolute(cwd))
 
 
 def _outcome(asked: ExecArguments, ended: Ended) -> ToolOutcome:

@@ -14,7 +14,7 @@ from msgspec import Meta
 from openclaw.domain.transcript import TextBlock
 from openclaw.engine.ports import ToolContext, ToolOutcome, ToolSpec
 from openclaw.engine.tools.workspace import searching
-from openclaw.engine.tools.workspace.access import Arguments, object_spec, read_arguments, require
+from openclaw.engine.tools.workspace.access import NO_SANDBOX, Access, Arguments, object_spec, read_arguments
 from openclaw.engine.tools.workspace.rooted import check_path
 from openclaw.engine.tools.workspace.searching import TIME_S, Found, Search, check_pattern, search, show
 from openclaw.errors import InvalidRequest
@@ -34,7 +34,8 @@ class GrepArguments(Arguments, frozen=True):
 
 
 class GrepTool:
-    def __init__(self, time_s: float = TIME_S) -> None:
+    def __init__(self, access: Access = NO_SANDBOX, *, time_s: float = TIME_S) -> None:
+        self._access = access
         self._time_s = time_s
         # Searches by regular expression wait for one another, not the threads that everybody shares.
         self._apart = asyncio.Semaphore(_PROCESSES)
@@ -45,11 +46,11 @@ class GrepTool:
 
     async def call(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
         asked = read_arguments(arguments, GrepArguments)
-        require("grep", context)
+        workspace = await self._access.enter("grep", context)
         check_pattern(asked.pattern)
         check_path(asked.path)
         request = Search(
-            context.workspace, asked.pattern, asked.path, asked.glob, asked.regex, asked.ignore_case,
+            workspace, asked.pattern, asked.path, asked.glob, asked.regex, asked.ignore_case,
             asked.limit, self._time_s,
         )  # fmt: skip
         if asked.regex:

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from openclaw.domain.transcript import TextBlock
 from openclaw.engine.ports import ToolContext, ToolOutcome, ToolSpec
-from openclaw.engine.tools.workspace.access import Arguments, object_spec, read_arguments, require
+from openclaw.engine.tools.workspace.access import NO_SANDBOX, Access, Arguments, object_spec, read_arguments
 from openclaw.engine.tools.workspace.rooted import TEMP_PREFIX, Entry, Root, shown
 from openclaw.errors import OpenClawError
 
@@ -28,14 +28,17 @@ class _Tree(Struct):
 
 
 class ListTool:
+    def __init__(self, access: Access = NO_SANDBOX) -> None:
+        self._access = access
+
     @property
     def spec(self) -> ToolSpec:
         return _SPEC
 
     async def call(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
         asked = read_arguments(arguments, ListArguments)
-        require("list", context)
-        tree = await asyncio.to_thread(_list, context.workspace, asked)
+        workspace = await self._access.enter("list", context)
+        tree = await asyncio.to_thread(_list, workspace, asked)
         lines = tree.lines or ["(empty)"]
         if not tree.complete:
             lines = [*lines, "[more is here; name a directory below, or use grep]"]

@@ -15,11 +15,12 @@ from zoneinfo import ZoneInfo
 from openclaw.domain.transcript import TextBlock
 from openclaw.engine.ports import ToolContext, ToolOutcome, ToolSpec
 from openclaw.engine.tools.workspace.access import (
+    NO_SANDBOX,
+    Access,
     Arguments,
     WriteLocks,
     object_spec,
     read_arguments,
-    require,
 )
 from openclaw.engine.tools.workspace.rooted import Root
 from openclaw.engine.tools.workspace.searching import Found, Search, check_pattern, search, show
@@ -43,7 +44,8 @@ class MemoryArguments(Arguments, frozen=True):
 class MemoryTool:
     """`zone` gives the time zone that decides which day it is."""
 
-    def __init__(self, locks: WriteLocks, zone: Callable[[], ZoneInfo]) -> None:
+    def __init__(self, locks: WriteLocks, zone: Callable[[], ZoneInfo], access: Access = NO_SANDBOX) -> None:
+        self._access = access
         self._locks = locks
         self._zone = zone
 
@@ -53,14 +55,14 @@ class MemoryTool:
 
     async def call(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
         asked = read_arguments(arguments, MemoryArguments)
-        require("memory", context, writes=asked.action == "append")
+        workspace = await self._access.enter("memory", context, writes=asked.action == "append")
         today = note_path(context.now_ms, self._zone())
         if asked.action == "append":
-            return await asyncio.to_thread(self._append, context.workspace, today, asked.text)
+            return await asyncio.to_thread(self._append, workspace, today, asked.text)
         if asked.action == "read":
             path = today if asked.date is None else _path_of(asked.date)
-            return await asyncio.to_thread(_read, context.workspace, path)
-        return await asyncio.to_thread(_search, context.workspace, asked.query)
+            return await asyncio.to_thread(_read, workspace, path)
+        return await asyncio.to_thread(_search, workspace, asked.query)
 
     def _append(self, workspace: str, path: str, text: str) -> ToolOutcome:
         note = text.strip()

@@ -11,7 +11,7 @@ from msgspec import Meta
 from openclaw.domain.attachments import CHAT_LIMITS, IMAGE_TYPES, image_block, sniff
 from openclaw.domain.transcript import TextBlock
 from openclaw.engine.ports import ToolContext, ToolOutcome, ToolSpec
-from openclaw.engine.tools.workspace.access import Arguments, object_spec, read_arguments, require
+from openclaw.engine.tools.workspace.access import NO_SANDBOX, Access, Arguments, object_spec, read_arguments
 from openclaw.engine.tools.workspace.rooted import Root, shown
 from openclaw.errors import InvalidRequest
 
@@ -40,14 +40,17 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class ReadTool:
+    def __init__(self, access: Access = NO_SANDBOX) -> None:
+        self._access = access
+
     @property
     def spec(self) -> ToolSpec:
         return _SPEC
 
     async def call(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
         asked = read_arguments(arguments, ReadArguments)
-        require("read", context)
-        return await asyncio.to_thread(_read, context.workspace, asked)
+        workspace = await self._access.enter("read", context)
+        return await asyncio.to_thread(_read, workspace, asked)
 
 
 def _read(workspace: str, asked: ReadArguments) -> ToolOutcome:
@@ -134,7 +137,8 @@ def _with_footer(page: Page) -> str:
 _SPEC = object_spec(
     "read",
     "Read a file of your workspace. Text comes by lines, from offset (1 is the first) up to limit lines; "
-    "PNG, JPEG, GIF and WebP files come as images.",
+    "PNG, JPEG, GIF and WebP files come as images. To send a file of the workspace to the person in a chat, "
+    "put a line of its own into your reply: MEDIA:<path relative to the workspace>.",
     {
         "path": {"type": "string", "description": "relative to the workspace"},
         "offset": {"type": "integer", "minimum": 1},

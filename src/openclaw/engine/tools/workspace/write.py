@@ -8,11 +8,12 @@ from typing import Any
 from openclaw.domain.transcript import TextBlock
 from openclaw.engine.ports import ToolContext, ToolOutcome, ToolSpec
 from openclaw.engine.tools.workspace.access import (
+    NO_SANDBOX,
+    Access,
     Arguments,
     WriteLocks,
     object_spec,
     read_arguments,
-    require,
 )
 from openclaw.engine.tools.workspace.rooted import Root, Written, shown
 from openclaw.errors import InvalidRequest
@@ -29,7 +30,8 @@ class WriteArguments(Arguments, frozen=True):
 
 
 class WriteTool:
-    def __init__(self, locks: WriteLocks) -> None:
+    def __init__(self, locks: WriteLocks, access: Access = NO_SANDBOX) -> None:
+        self._access = access
         self._locks = locks
 
     @property
@@ -38,8 +40,8 @@ class WriteTool:
 
     async def call(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
         asked = read_arguments(arguments, WriteArguments)
-        require("write", context, writes=True)
-        done = await asyncio.to_thread(self._write, context.workspace, asked)
+        workspace = await self._access.enter("write", context, writes=True)
+        done = await asyncio.to_thread(self._write, workspace, asked)
         verb = "made" if done.created else "replaced"
         details = {"path": asked.path, "bytes": done.size, "created": done.created}
         return ToolOutcome((TextBlock(f"{verb} {shown(asked.path)} ({done.size} bytes)"),), details=details)

@@ -19,6 +19,8 @@ from openclaw.engine.tools.sessions.parameters import (
 from openclaw.errors import InvalidRequest
 from tests.unit.engine.tools.sessions.room import Room, text_of
 
+_TYPES = ("string", "integer", "number", "boolean", "array", "object")
+
 
 class Asked(Parameters, frozen=True):
     session_key: Annotated[str, Meta(description="which one")]
@@ -113,6 +115,6 @@ async def test_every_parameter_of_every_tool_is_described(room: Room) -> None:
         assert spec.parameters["additionalProperties"] is False
         for name, field in spec.parameters["properties"].items():
             assert field["description"], (spec.name, name)
-            assert field["type"] in ("string", "integer", "number", "boolean", "array"), (spec.name, name)
+            assert field["type"] in _TYPES, (spec.name, name)
             assert "anyOf" not in field
             assert "default" not in field

@@ -1,0 +1,1 @@
+"""The connector for Matrix: rooms, direct chats and threads of one account on one homeserver."""

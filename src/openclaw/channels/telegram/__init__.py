@@ -1,0 +1,1 @@
+"""Telegram: a connector for its Bot API. Nothing outside this package knows what Telegram calls things."""

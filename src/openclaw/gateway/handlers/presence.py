@@ -1,0 +1,45 @@
+"""system-presence, channels.status, node.list, node.pair.list, question.list: who and what is connected.
+
+Nodes and questions do not exist in this gateway: their lists are empty, which is true.
+"""
+
+from __future__ import annotations
+
+from openclaw.gateway.services import Caller, GatewayServices, Json
+from openclaw.protocol import params_system as params
+from openclaw.protocol import results_system as results
+
+
+async def presence(services: GatewayServices, _caller: Caller, _asked: params.NoParams) -> list[Json]:
+    return services.about.presence.entries()
+
+
+async def channels(
+    services: GatewayServices, _caller: Caller, _asked: params.ChannelsStatusParams
+) -> results.ChannelsStatus:
+    view = services.about.channels()
+    return results.ChannelsStatus(
+        ts=services.clock.now_ms(),
+        channel_order=list(view.order),
+        channel_labels=dict(view.labels),
+        channel_meta=[{"id": name, "label": view.labels.get(name, name)} for name in view.order],
+        channels=dict(view.states),
+        channel_accounts=dict(view.accounts),
+        channel_default_account_id=dict(view.default_accounts),
+    )
+
+
+async def nodes(services: GatewayServices, _caller: Caller, _asked: params.NoParams) -> results.NodeList:
+    return results.NodeList(ts=services.clock.now_ms(), nodes=[])
+
+
+async def node_pairs(
+    _services: GatewayServices, _caller: Caller, _asked: params.NoParams
+) -> results.NodePairs:
+    return results.NodePairs(pending=[], paired=[])
+
+
+async def questions(
+    _services: GatewayServices, _caller: Caller, _asked: params.NoParams
+) -> results.QuestionList:
+    return results.QuestionList(questions=[])

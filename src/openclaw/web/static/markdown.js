@@ -1,0 +1,210 @@
+/**
+ * Markdown as models write it, to DOM nodes. The text is hostile: it becomes text nodes and a closed set of
+ * elements, never markup. No raw HTML, no pictures from elsewhere (they become links), links only to http, https
+ * and mailto. The time is linear in the text: nesting is bounded, and no pattern can run back over what it has read.
+ */
+
+import { h } from "./dom.js";
+import { icon } from "./icons.js";
+import { renderInline } from "./inline.js";
+
+const DEEPEST = 8;
+/** More than this is shown when it is asked for, so that no message can stop the page. */
+const SHOWN_CHARS = 40_000;
+const SHOWN_LINES = 400;
+const FOLDED_LINES = 40;
+const FENCE = /^ {0,3}(`{3,}|~{3,})[ \t]*([^`\n]{0,80})/;
+const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+|$)/;
+const RULE = /^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$/;
+const ITEM = /^( *)([-*+]|\d{1,9}[.)])(?: +|$)/;
+const QUOTE = /^ {0,3}> ?/;
+
+/**
+ * The nodes of a text. Long texts end with a button that shows the next part.
+ * @param {string} text @param {{limit?: number}} [options] @returns {DocumentFragment}
+ */
+export function renderMarkdown(text, { limit = SHOWN_CHARS } = {}) {
+  const fragment = document.createDocumentFragment();
+  const end = text.length > limit ? cutAt(text, limit) : text.length;
+  const lines = text.slice(0, end).split("\n").map((line) => line.replace(/\r$/, "").replace(/\t/g, "    "));
+  fragment.append(...blocks(lines, 0));
+  if (end < text.length) fragment.append(moreButton(text.slice(end), limit));
+  return fragment;
+}
+
+/** Cut at a line if there is one near, and never inside a character. */
+function cutAt(text, limit) {
+  const line = text.lastIndexOf("\n", limit);
+  if (line > limit / 2) return line + 1;
+  return /[\ud800-\udbff]/.test(text[limit - 1]) ? limit - 1 : limit;
+}
+
+function moreButton(rest, limit) {
+  const button = h("button", { type: "button", class: "showmore" }, `Show more (${rest.length.toLocaleString()} characters)`);
+  button.onclick = () => button.replaceWith(renderMarkdown(rest, { limit }));
+  return button;
+}
+
+// -- blocks ----------------------------------------------------------------------------------------
+
+/** @param {string[]} lines @param {number} depth @returns {Node[]} */
+function blocks(lines, depth) {
+  const found = [];
+  let at = 0;
+  while (at < lines.length) {
+    const line = lines[at];
+    if (line.trim() === "") {
+      at += 1;
+      continue;
+    }
+    const [node, next] = FENCE.test(line) ? fence(lines, at)
+      : HEADING.test(line) ? heading(lines, at)
+        : RULE.test(line) ? [h("hr"), at + 1]
+          : depth < DEEPEST && QUOTE.test(line) ? quote(lines, at, depth)
+            : depth < DEEPEST && ITEM.test(line) ? list(lines, at, depth)
+              : isTable(lines, at) ? table(lines, at) : paragraph(lines, at, depth);
+    found.push(node);
+    at = next;
+  }
+  return found;
+}
+
+function heading(lines, at) {
+  const marks = HEADING.exec(lines[at])[1].length;
+  const words = lines[at].trim().slice(marks).trim();
+  // A page has one first heading of its own; those of a message come after it.
+  return [h(`h${Math.min(6, marks + 2)}`, { class: `md${marks}` }, renderInline(stripMarks(words))), at + 1];
+}
+
+function stripMarks(words) {
+  let end = words.length;
+  while (end > 0 && words[end - 1] === "#") end -= 1;
+  return end === 0 || words[end - 1] === " " ? words.slice(0, end).trimEnd() : words;
+}
+
+function fence(lines, at) {
+  const [, marks, info] = FENCE.exec(lines[at]);
+  const start = at + 1;
+  let end = start;
+  while (end < lines.length && !closes(lines[end], marks)) end += 1;
+  return [codeBlock(lines.slice(start, end), info.trim().split(/\s/)[0]), end + 1];
+}
+
+function closes(line, marks) {
+  const word = line.trim();
+  return word.length >= marks.length && word.startsWith(marks) && [...word].every((char) => char === marks[0]);
+}
+
+/** Code as it is, with a copy button; long code is folded. @param {string[]} lines @param {string} language */
+export function codeBlock(lines, language) {
+  const folded = lines.length > SHOWN_LINES;
+  const code = h("code", null, (folded ? lines.slice(0, FOLDED_LINES) : lines).join("\n"));
+  const copy = h("button", { type: "button", class: "iconbutton", "aria-label": "Copy the code", title: "Copy",
+    onclick: () => navigator.clipboard?.writeText(lines.join("\n")) }, icon("copy"));
+  const all = folded && h("button", { type: "button", class: "showmore", onclick: () => {
+    code.textContent = lines.join("\n");
+    all.remove();
+  } }, `Show all ${lines.length.toLocaleString()} lines`);
+  return h("figure", { class: "code" }, h("figcaption", null, h("span", null, language || "code"), copy),
+    h("pre", { tabindex: "0", "aria-label": `Code${language ? ` in ${language}` : ""}` }, code), all);
+}
+
+function quote(lines, at, depth) {
+  const inner = [];
+  let end = at;
+  while (end < lines.length && lines[end].trim() !== "" && (QUOTE.test(lines[end]) || !interrupts(lines[end]))) {
+    inner.push(lines[end].replace(QUOTE, ""));
+    end += 1;
+  }
+  return [h("blockquote", null, blocks(inner, depth + 1)), end];
+}
+
+/** Whether a line begins something that ends a paragraph. */
+function interrupts(line) {
+  return FENCE.test(line) || HEADING.test(line) || RULE.test(line) || QUOTE.test(line) || ITEM.test(line);
+}
+
+function paragraph(lines, at, depth) {
+  let end = at + 1;
+  while (end < lines.length && lines[end].trim() !== "" && !(depth < DEEPEST && interrupts(lines[end])) &&
+    !isTable(lines, end)) end += 1;
+  return [h("p", null, renderInline(lines.slice(at, end).map((line) => line.trim()).join("\n"))), end];
+}
+
+// -- lists -----------------------------------------------------------------------------------------
+
+function list(lines, at, depth) {
+  const [, indent, marker] = ITEM.exec(lines[at]);
+  const ordered = marker.length > 1;
+  const items = [];
+  let end = at;
+  while (end < lines.length) {
+    const found = ITEM.exec(lines[end]);
+    if (!found || RULE.test(lines[end]) || (found[2].length > 1) !== ordered || found[1].length > indent.length + 3 ||
+      found[1].length < indent.length) break;
+    const [inner, next] = itemLines(lines, end, found);
+    items.push(item(inner, depth));
+    end = next;
+  }
+  const first = Number.parseInt(marker, 10);
+  return [h(ordered ? "ol" : "ul", { start: ordered && first !== 1 ? first : null }, items), end];
+}
+
+/** What belongs to one item: its line, deeper lines, and lines that only continue its paragraph. */
+function itemLines(lines, at, found) {
+  const width = found[0].length;
+  const deep = found[1].length + 2;
+  const inner = [lines[at].slice(width)];
+  let end = at + 1;
+  let blank = false;
+  while (end < lines.length) {
+    const line = lines[end];
+    if (line.trim() === "") blank = true;
+    else {
+      const indent = line.length - line.trimStart().length;
+      if (indent < deep && (blank || interrupts(line))) break;
+      if (blank) inner.push("");
+      inner.push(line.slice(Math.min(indent, width)));
+      blank = false;
+    }
+    end += 1;
+  }
+  return [inner, end];
+}
+
+function item(inner, depth) {
+  const task = /^\[([ xX])\] /.exec(inner[0]);
+  if (task) inner[0] = inner[0].slice(4);
+  const nodes = blocks(inner, depth + 1);
+  // One paragraph alone stands without its margins.
+  if (nodes[0]?.nodeName === "P") nodes.splice(0, 1, ...nodes[0].childNodes);
+  const box = task && h("input", { type: "checkbox", disabled: true, checked: task[1] !== " ",
+    "aria-label": task[1] === " " ? "open" : "done" });
+  return h("li", { class: task ? "task" : null }, box, nodes);
+}
+
+// -- tables ----------------------------------------------------------------------------------------
+
+function isTable(lines, at) {
+  const below = lines[at + 1];
+  return below !== undefined && below.includes("-") && below.includes("|") && lines[at].includes("|") &&
+    /^[|:\- ]+$/.test(below);
+}
+
+function table(lines, at) {
+  const aligns = cells(lines[at + 1]).map((cell) => (cell.endsWith(":") ? (cell.startsWith(":") ? "center" : "right") : null));
+  const row = (line, tag) => h("tr", null, cells(line).slice(0, aligns.length || 1)
+    .map((cell, i) => h(tag, { class: aligns[i] && `to-${aligns[i]}`, scope: tag === "th" ? "col" : null }, renderInline(cell))));
+  let end = at + 2;
+  while (end < lines.length && lines[end].includes("|") && lines[end].trim() !== "") end += 1;
+  return [h("div", { class: "tablebox", tabindex: "0", role: "region", "aria-label": "Table" },
+    h("table", null, h("thead", null, row(lines[at], "th")),
+      h("tbody", null, lines.slice(at + 2, end).map((line) => row(line, "td"))))), end];
+}
+
+function cells(line) {
+  let row = line.trim();
+  if (row.startsWith("|")) row = row.slice(1);
+  if (row.endsWith("|") && !row.endsWith("\\|")) row = row.slice(0, -1);
+  return row.replaceAll("\\|", "\u0001").split("|").slice(0, 40).map((cell) => cell.replaceAll("\u0001", "|").trim());
+}

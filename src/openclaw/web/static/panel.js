@@ -1,0 +1,107 @@
+/**
+ * What all panels share: a head, a body that is filled from the gateway, and what stands there when it cannot be.
+ * A panel reads when it is shown, after every break, and when one of its events comes; hidden panels do nothing.
+ */
+
+import { fill, h } from "./dom.js";
+import { oncePerFrame } from "./state.js";
+import { wire } from "./wire.js";
+
+/** Base of a panel: `build` once, then `load` reads and `draw` shows what was read. */
+export class Panel extends HTMLElement {
+  /** Events after which the panel reads anew. @type {string[]} */
+  static events = [];
+
+  connectedCallback() {
+    if (!this.body) this.build();
+    this.offs = ["resync", ...this.constructor.events].map((event) => wire.on(event, () => this.refresh()));
+    this.refresh();
+  }
+
+  disconnectedCallback() {
+    this.offs.forEach((off) => off());
+  }
+
+  /** @param {string} title @param {...any} controls stand in the head, beside the title */
+  frame(title, ...controls) {
+    this.body = h("div", { class: "panelbody" });
+    this.append(h("header", { class: "panelhead" }, h("h1", null, title), h("div", { class: "row wrap" }, controls)), this.body);
+    this.redraw = oncePerFrame(() => this.isConnected && this.data !== undefined && this.draw(this.data));
+  }
+
+  /** Read and draw. Changes that come while it reads are read once more, together. */
+  async refresh() {
+    this.again = this.reading;
+    if (this.reading) return;
+    this.reading = true;
+    try {
+      this.data = await this.load();
+      this.redraw();
+    } catch (error) {
+      this.failed(error);
+    }
+    this.reading = false;
+    if (this.again) this.refresh();
+  }
+
+  /** What was shown stays when the connection is gone; a refusal is told. */
+  failed(error) {
+    if (error.code === "OFFLINE") return;
+    if (!error.code) console.error(error);
+    fill(this.body, h("div", { class: "empty", role: "alert" }, h("p", null, `This cannot be shown: ${error.message}`),
+      button("Try again", () => this.refresh())));
+  }
+}
+
+/** Ask several methods at once; one that is refused answers null. @param {Object<string, [string, object?]>} asked */
+export async function callAll(asked) {
+  const one = async ([name, [method, params]]) => [name, await wire.call(method, params).catch((error) => {
+    if (error.code === "OFFLINE") throw error;
+    return null;
+  })];
+  return Object.fromEntries(await Promise.all(Object.entries(asked).map(one)));
+}
+
+/**
+ * A table; on narrow screens each row becomes a card. No rows: the sentence that says so.
+ * @param {string} caption @param {[string, (row: any) => any, string?][]} columns label, cell, class
+ * @param {any[]} rows @param {string} empty
+ */
+export function table(caption, columns, rows, empty) {
+  if (rows.length === 0) return h("p", { class: "none" }, empty);
+  return h("div", { class: "tablebox" }, h("table", { class: "table" }, h("caption", { class: "unseen" }, caption),
+    h("thead", null, h("tr", null, columns.map(([label, , kind]) => h(label ? "th" : "td", { class: kind }, label)))),
+    h("tbody", null, rows.map((row) => h("tr", null, columns.map(([label, cell, kind]) =>
+      h("td", { class: kind, "data-label": label }, cell(row))))))));
+}
+
+/** A part of a panel under its own heading. */
+export const section = (title, ...children) => h("section", { class: "section" }, h("h2", null, title), children);
+
+/** Names and values; those without a value are left out. @param {[string, any][]} pairs */
+export const facts = (pairs) => h("dl", { class: "facts" }, pairs.filter(([, value]) => value ?? false)
+  .map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))));
+
+/** A word with a colour of its own: good, warn, bad, idle or busy. */
+export const badge = (word, kind) => h("span", { class: `badge ${kind}` }, word);
+
+export const button = (label, run, props = {}) => h("button", { type: "button", ...props, onclick: run }, label);
+
+/** Choices of which one is pressed. @param {string} name @param {[any, string][]} choices @param {any} chosen
+ * @param {(value: any) => void} choose */
+export function choice(name, choices, chosen, choose) {
+  return h("div", { class: "tabs", role: "group", "aria-label": name }, choices.map(([value, label]) =>
+    button(label, () => choose(value), { "aria-pressed": String(value === chosen) })));
+}
+
+/** Ask before something that cannot be taken back. @returns {Promise<boolean>} */
+export function sure(title, text, verb) {
+  return new Promise((resolve) => {
+    const done = (answer) => () => { resolve(answer); dialog.close(); };
+    const dialog = h("dialog", { class: "dialog", "aria-label": title, onclose: () => { dialog.remove(); resolve(false); } },
+      h("h2", null, title), h("p", null, text), h("div", { class: "row end" }, button("Cancel", done(false)),
+        button(verb, done(true), { class: "danger", autofocus: true })));
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}

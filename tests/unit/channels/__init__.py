@@ -1,0 +1,1 @@
+"""Tests of the rooms between platforms and sessions."""

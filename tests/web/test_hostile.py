@@ -1,0 +1,155 @@
+"""Hostile words of a model: no script runs, nothing is fetched from elsewhere, the page stays quick."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Page, expect
+
+from tests.fakes.openai_server import FakeReply
+from tests.web.corpus import LINKS, SLOW, XSS
+from tests.web.desk import MAIN, Desk
+
+ANSWERS_WITHIN_MS = 100
+EMPTY = ("fences",)
+
+# A page like ours that takes text for markup and has no policy: it shows that the corpus is loaded.
+CONTROL = """<!doctype html><body><script>
+  for (const text of %s) { const box = document.createElement("div"); box.innerHTML = text; document.body.append(box); }
+</script></body>"""
+
+# The longest time between two turns of the page's loop while something is done.
+MEASURE = """async (work) => {
+  let worst = 0, last = performance.now(), going = true;
+  const beat = () => {
+    const now = performance.now();
+    worst = Math.max(worst, now - last);
+    last = now;
+    if (going) channel.port2.postMessage(0);
+  };
+  const channel = new MessageChannel();
+  channel.port1.onmessage = beat;
+  channel.port2.postMessage(0);
+  await new Promise((go) => setTimeout(go, 30));
+  worst = 0;
+  const result = await (0, eval)(work)();
+  await new Promise((go) => requestAnimationFrame(() => setTimeout(go, 30)));
+  going = false;
+  return { worst, result };
+}"""
+
+
+def ran(page: Page) -> int:
+    count: int = page.evaluate("window.ran || 0")
+    return count
+
+
+def prepare(desk: Desk) -> Page:
+    """The page, with its renderer at hand."""
+    page = desk.sign_in()
+    page.evaluate("import('/markdown.js').then((module) => { window.render = module.renderMarkdown; })")
+    page.wait_for_function("window.render")
+    return page
+
+
+def test_no_script_runs(desk: Desk) -> None:
+    page = desk.context.new_page()
+    texts = [*XSS, *LINKS]
+    page.route("http://control.test/", lambda route: route.fulfill(
+        body=CONTROL % str(texts).replace("</script>", "<\\/script>"), content_type="text/html"))  # fmt: skip
+    page.goto("http://control.test/")
+    page.wait_for_function("window.ran >= 5")
+    page.close()
+
+    desk.model.script(*(FakeReply(texts=(text,)) for text in texts))
+    page = desk.sign_in()
+    for number in range(len(texts)):
+        desk.send(f"Hostile words, part {number}")
+        expect(desk.thread.locator(".assistant:not(.live)")).to_have_count(number + 1)
+    for link in page.locator(".thread a").all():
+        address = link.get_attribute("href") or ""
+        assert urlsplit(address).scheme in ("http", "https", "mailto"), address
+    assert (
+        page.locator(".thread")
+        .locator("script, iframe, object, embed, svg script, style, math, video")
+        .count()
+        == 0
+    )
+    assert page.locator(".thread img").count() == 0
+    assert page.evaluate("[...document.querySelectorAll('.thread *')].every((node) => [...node.attributes]"
+                         ".every((one) => !one.name.startsWith('on') && one.name !== 'style'))")  # fmt: skip
+    assert ran(page) == 0
+    assert {urlsplit(url).netloc for url in desk.requests} == {urlsplit(desk.origin).netloc}
+
+
+def test_names_of_sessions_and_tools_are_text_too(desk: Desk) -> None:
+    evil = "<img src=x onerror='window.ran=1'>"
+    desk.talk(evil, evil, "agent:main:evil")
+    desk.call("sessions.patch", key="agent:main:evil", label=evil)
+    page = desk.sign_in("#/s/agent:main:evil")
+    expect(page.locator("a.session .title")).to_have_text(evil)
+    expect(page.get_by_role("heading", name=evil)).to_be_visible()
+    page.locator(".searchfield").fill("onerror")
+    expect(page.locator("a.hit .preview").first).to_contain_text("onerror")
+    page.goto(f"{desk.origin}/#/s/{evil}")
+    expect(page.locator(".chathead h1")).to_contain_text("img")
+    assert page.locator("img").count() == 0
+    assert ran(page) == 0
+    desk.problems.clear()
+
+
+WORK = """() => {
+  const box = document.createElement("div");
+  box.append(window.render(window.given));
+  document.querySelector(".thread").replaceChildren(box);
+  return box.textContent.length;
+}"""
+
+
+def test_reading_takes_linear_time(desk: Desk) -> None:
+    """Each text three times: the machine may be busy, the reader may not."""
+    page = prepare(desk)
+    slow = {}
+    for name, text in SLOW.items():
+        page.evaluate("(text) => { window.given = text; }", text)
+        times = [page.evaluate(MEASURE, WORK) for _ in range(3)]
+        assert times[0]["result"] > 0 or name in EMPTY, name
+        worst = min(one["worst"] for one in times)
+        if worst >= ANSWERS_WITHIN_MS:
+            slow[name] = worst
+    assert slow == {}
+
+
+def test_a_huge_message_leaves_the_page_quick(desk: Desk) -> None:
+    page = prepare(desk)
+    huge = ("word " * 1_000_000, "a" * 5_000_000, "```\n" + "line\n" * 10_000 + "```", "[a](b) " * 700_000)
+    for text in huge:
+        page.evaluate("(text) => { window.given = text; }", text)
+        times = [page.evaluate(MEASURE, WORK) for _ in range(3)]
+        assert min(one["worst"] for one in times) < ANSWERS_WITHIN_MS, (text[:10], times)
+        assert times[0]["result"] < 60_000
+    page.evaluate("(text) => { window.given = text; }", huge[2])
+    page.evaluate(f"({WORK})()")
+    page.get_by_role("button", name="Show all 10,000 lines").click()
+    expect(page.locator(".thread pre")).to_contain_text("line")
+    assert page.evaluate("document.querySelector('.thread pre').textContent.split('\\n').length") == 10_000
+
+
+def test_a_huge_reply_streams_and_typing_goes_on(desk: Desk) -> None:
+    page = desk.sign_in()
+    lines = tuple(f"line {n} " + "x" * 490 + "\n" for n in range(1000))
+    desk.model.script(FakeReply(texts=("```\n", *lines, "```"), delay_s=0.001))
+    desk.send("Write very much")
+    expect(desk.thread.locator(".live")).to_contain_text("line")
+    work = """async () => {
+      const field = document.querySelector("oc-chat textarea");
+      for (let n = 0; n < 20; n += 1) {
+        field.value += "k";
+        field.dispatchEvent(new Event("input", { bubbles: true }));
+        await new Promise((go) => setTimeout(go, 20));
+      }
+    }"""
+    assert page.evaluate(MEASURE, work)["worst"] < ANSWERS_WITHIN_MS
+    expect(desk.thread.locator(".live")).to_have_count(0)
+    expect(desk.field).to_have_value("k" * 20)
+    assert desk.said(MAIN)[0] == ("user", "Write very much")

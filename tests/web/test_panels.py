@@ -1,0 +1,193 @@
+"""The other panels: real data, what stands there when there is none, and what their buttons do."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.gateway_process import TOKEN
+from tests.fakes.device import TestDevice
+from tests.fakes.device_client import FROM_AFAR, DeviceClient
+from tests.fakes.openai_server import FakeReply
+from tests.fakes.wire_client import RefusedError
+from tests.web.desk import Desk, in_thread
+
+PIGEONS = """{channels: {pigeon: {allowFrom: ["1001"]}}}"""
+
+
+def patch_config(desk: Desk, raw: str) -> None:
+    desk.call("config.patch", raw=raw, baseHash=desk.call("config.get")["hash"])
+
+
+def press(desk: Desk, name: str) -> None:
+    desk.page.get_by_role("main").get_by_role("button", name=name, exact=True).click()
+
+
+def agree(desk: Desk, name: str) -> None:
+    desk.page.get_by_role("dialog").get_by_role("button", name=name, exact=True).click()
+
+
+def bird(number: int, sender: str, name: str) -> dict[str, Any]:
+    return {
+        "channel": "pigeon", "peer": {"kind": "direct", "id": sender}, "messageId": f"m{number}",
+        "text": "coo", "senderId": sender, "senderName": name,
+    }  # fmt: skip
+
+
+async def fly(desk: Desk, message: dict[str, Any], *, settle: bool = True) -> None:
+    """A connector that hands a message in and takes the answer; without `settle` its fate stays open."""
+    async with desk.gateway.client() as client:
+        await client.call("channels.attach", {"channel": "pigeon"})
+        await client.call("channels.inbound", message)
+        told = await client.wait_for(lambda event: event["event"] == "channels.outbound")
+        if settle:
+            await client.call("channels.settle", {"channel": "pigeon", "key": told["payload"]["key"]})
+        else:
+            desk.gateway.kill()
+
+
+def test_status_shows_the_gateway_and_what_could_not_be_delivered(desk: Desk) -> None:
+    page = desk.sign_in("#/status")
+    panel = page.locator("oc-status")
+    status = desk.call("status")
+    expect(panel).to_contain_text(f"Version{status['runtimeVersion']}")
+    expect(panel).to_contain_text("fake/one")
+    expect(panel.get_by_text("No channel is connected.")).to_be_visible()
+    expect(panel.get_by_text("Nothing failed, and nothing is uncertain.")).to_be_visible()
+    expect(panel.get_by_role("table", name="Connected clients")).to_contain_text("webchat")
+    audit = desk.call("security.audit")
+    expect(
+        panel.get_by_role("table", name="Findings of the security audit").get_by_role("row")
+    ).to_have_count(len(audit["findings"]) + 1)
+
+
+def test_a_delivery_of_which_nobody_knows_is_dropped_by_a_person(desk: Desk) -> None:
+    patch_config(desk, PIGEONS)
+    desk.model.script(FakeReply(texts=("Coo yourself.",)))
+    in_thread(fly(desk, bird(1, "1001", "Ann"), settle=False))
+    desk.start()
+    desk.sign_in("#/status")
+    panel = desk.page.locator("oc-status")
+    row = panel.get_by_role("row", name="unknown")
+    expect(row).to_contain_text("pigeon: 1001")
+    expect(row).to_contain_text("Coo yourself.")
+    row.get_by_role("button", name="Drop").click()
+    agree(desk, "Cancel")
+    assert len(desk.call("outbox.list", state="unknown")["deliveries"]) == 1
+    row.get_by_role("button", name="Drop").click()
+    agree(desk, "Drop")
+    expect(panel.get_by_text("Nothing failed, and nothing is uncertain.")).to_be_visible()
+    assert desk.call("outbox.list", state="unknown")["deliveries"] == []
+
+
+def test_people_wait_are_let_in_and_removed(desk: Desk) -> None:
+    patch_config(desk, PIGEONS)
+    page = desk.sign_in("#/people")
+    expect(page.get_by_text("Nobody waits.")).to_be_visible()
+    expect(page.get_by_text("Nobody was let in by a code.")).to_be_visible()
+    in_thread(fly(desk, bird(1, "66", "Zed <b>bold</b>")))
+    press(desk, "Refresh")
+    waiting = page.get_by_role("row", name="Zed <b>bold</b>")
+    expect(waiting).to_contain_text(desk.call("pairing.list")["pending"][0]["code"])
+    waiting.get_by_role("button", name="Let in").click()
+    expect(page.get_by_text("Nobody waits.")).to_be_visible()
+    assert [one["senderId"] for one in desk.call("pairing.list")["admitted"]] == ["66"]
+    page.get_by_role("row", name="Zed").get_by_role("button", name="Remove").click()
+    agree(desk, "Remove")
+    expect(page.get_by_text("Nobody was let in by a code.")).to_be_visible()
+    assert desk.call("pairing.list")["admitted"] == []
+
+
+def test_devices_ask_and_are_approved_without_a_reload(desk: Desk) -> None:
+    page = desk.sign_in("#/devices")
+    expect(page.get_by_text("No device asks.")).to_be_visible()
+    expect(page.get_by_text("No device is paired.")).to_be_visible()
+
+    async def ask(number: int) -> None:
+        device = TestDevice(number)
+        phone = DeviceClient(desk.gateway.url, {"token": TOKEN}, device=device, headers=FROM_AFAR)
+        with pytest.raises(RefusedError):
+            await phone.__aenter__()
+
+    in_thread(ask(3))
+    expect(page.get_by_role("row", name="not-paired")).to_be_visible()
+    press(desk, "Approve")
+    expect(page.get_by_role("table", name="Paired devices").get_by_role("row")).to_have_count(2)
+    assert len(desk.call("device.pair.list")["paired"]) == 1
+    in_thread(ask(4))
+    press(desk, "Reject")
+    expect(page.get_by_text("No device asks.")).to_be_visible()
+    press(desk, "Remove")
+    agree(desk, "Remove")
+    expect(page.get_by_text("No device is paired.")).to_be_visible()
+    listed = desk.call("device.pair.list")
+    assert (listed["paired"], listed["pending"]) == ([], [])
+
+
+def test_jobs_are_added_run_switched_and_removed(desk: Desk) -> None:
+    desk.model.script(FakeReply(texts=("The brief.",)))
+    page = desk.sign_in("#/cron")
+    expect(page.get_by_text("No jobs yet.")).to_be_visible()
+    press(desk, "New job")
+    dialog = page.get_by_role("dialog", name="New job")
+    dialog.get_by_label("Name").fill("briefing")
+    dialog.get_by_label("When").fill("now and then")
+    dialog.get_by_label("What").fill("Brief me")
+    dialog.get_by_role("button", name="Add").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("five fields of cron")
+    dialog.get_by_label("When").fill("0 7 * * 1-5")
+    dialog.get_by_role("button", name="Add").click()
+    row = page.get_by_role("row", name="briefing")
+    expect(row).to_contain_text("0 7 * * 1-5")
+    (job,) = desk.call("cron.list")["jobs"]
+    assert job["payload"] == {"kind": "agentTurn", "message": "Brief me"}
+    row.get_by_role("button", name="Runs").click()
+    expect(page.get_by_text("It has not run yet.")).to_be_visible()
+    row.get_by_role("button", name="Run now").click()
+    expect(page.get_by_role("table", name="Runs")).to_be_visible()
+    row.get_by_role("button", name="Switch off").click()
+    expect(row).to_contain_text("off")
+    assert desk.call("cron.list")["jobs"][0]["enabled"] is False
+    row.get_by_role("button", name="Remove").click()
+    agree(desk, "Remove")
+    expect(page.get_by_text("No jobs yet.")).to_be_visible()
+    assert desk.call("cron.list")["jobs"] == []
+
+
+def test_the_log_grows_and_is_filtered(desk: Desk) -> None:
+    page = desk.sign_in("#/logs")
+    lines = page.locator(".logline")
+    tail = desk.call("logs.tail", limit=500)
+    wanted = [json.loads(text)["message"] for text in tail["lines"] if json.loads(text)["level"] != "debug"]
+    expect(page.get_by_role("log")).to_contain_text(wanted[-1])
+    before = lines.count()
+    in_thread(fly_nowhere(desk))
+    page.get_by_label("Filter the log").fill("zz-no-such-word")
+    expect(page.get_by_text("No line matches.")).to_be_visible()
+    page.get_by_label("Filter the log").fill("")
+    expect(lines.nth(max(0, before - 1))).to_be_visible()
+    page.get_by_role("group", name="Least level").get_by_role("button", name="Errors").click()
+    expect(page.locator('.logline[data-level="info"]')).to_have_count(0)
+
+
+async def fly_nowhere(desk: Desk) -> None:
+    """Something that the gateway writes a line about."""
+    async with desk.gateway.client() as client:
+        await client.call("config.get")
+
+
+def test_settings_are_shown_without_their_secrets(desk: Desk) -> None:
+    page = desk.sign_in("#/settings")
+    panel = page.locator("oc-settings")
+    expect(panel).to_contain_text("openclaw.json")
+    expect(panel.get_by_text("valid", exact=True)).to_be_visible()
+    expect(panel.locator(".masked").first).to_have_text("hidden")
+    assert TOKEN not in page.content() and "sk-fake" not in page.content()
+    page.get_by_label("Filter the settings").fill("defaults.maxconcurrent")
+    expect(panel.locator(".leaf")).to_have_count(1)
+    expect(panel.locator(".leaf")).to_contain_text("8")
+    page.get_by_label("Filter the settings").fill("zz-nothing")
+    expect(panel.get_by_text("No setting matches.")).to_be_visible()
