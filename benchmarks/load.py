@@ -40,7 +40,11 @@ class LoadClient:
 
     async def __aenter__(self) -> Self:
         self._http = aiohttp.ClientSession()
-        self._socket = await self._http.ws_connect(f"ws://127.0.0.1:{self._port}/", max_msg_size=1 << 26)
+        try:
+            self._socket = await self._http.ws_connect(f"ws://127.0.0.1:{self._port}/", max_msg_size=1 << 26)
+        except BaseException:
+            await self._http.close()
+            raise
         self._reader = asyncio.create_task(self._read())
         async with asyncio.timeout(WITHIN_S):
             await self._challenged.wait()
@@ -52,7 +56,11 @@ class LoadClient:
             "scopes": _SCOPES,
             "auth": {"token": self._token},
         }
-        await self.call("connect", params)
+        try:
+            await self.call("connect", params)
+        except BaseException:
+            await self.hang_up()
+            raise
         return self
 
     async def __aexit__(
@@ -65,6 +73,7 @@ class LoadClient:
         """End without a word, as a client does whose cable was pulled."""
         self._reader.cancel()
         await asyncio.wait((self._reader,))
+        self._socket._response.close()
         await self._http.close()
 
     async def _read(self) -> None:

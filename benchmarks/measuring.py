@@ -1,4 +1,4 @@
-"""Counting CPU and time, and printing a table with its bars."""
+"""Counting CPU and time, and printing or keeping a table with its bars."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import resource
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 
@@ -64,3 +66,18 @@ def show(title: str, figures: Sequence[Figure]) -> bool:
         verdict = {True: "ok", False: "MISSED", None: ""}[figure.ok]
         print(f"  {figure.name:<{width}}  {figure.value:>10.2f} {figure.unit:<6} {figure.bar:<9} {verdict}")
     return all(figure.ok is not False for figure in figures)
+
+
+class Result(Struct, frozen=True):
+    """What one benchmark found, and under which load."""
+
+    benchmark: str
+    load: float
+    figures: tuple[Figure, ...]
+
+
+def save(path: Path | None, benchmark: str, figures: Sequence[Figure]) -> None:
+    """Keep the figures as JSON, for the table, the pictures and the check; without a path, nothing."""
+    if path is not None:
+        result = Result(benchmark, round(os.getloadavg()[0], 1), tuple(figures))
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")

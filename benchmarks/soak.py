@@ -142,6 +142,7 @@ class Soak:
             self._fail(f"{key}: {ended['state']}: {ended.get('errorMessage')}")
 
     def _fail(self, text: str) -> None:
+        print("  ", text, flush=True)
         self.errors.append(text)
         self.done["errors"] += 1
 
@@ -151,14 +152,17 @@ class Soak:
         while True:
             number += 1
             try:
-                visitor = await LoadClient(self._port, TOKEN).__aenter__()
-                await visitor.call("sessions.subscribe", {})
-                await visitor.call("sessions.list", {"limit": 50})
-                await visitor.call("sessions.search", {"query": "customs"})
-                await asyncio.sleep(0.5)
-                await (visitor.hang_up() if number % 3 == 0 else visitor.__aexit__(None, None, None))
+                async with LoadClient(self._port, TOKEN) as visitor:
+                    await visitor.call("sessions.subscribe", {})
+                    await visitor.call("sessions.list", {"limit": 50})
+                    await visitor.call("sessions.search", {"query": "customs"})
+                    await asyncio.sleep(0.5)
+                    if number % 3 == 0:
+                        await visitor.hang_up()
                 self.done["visits"] += 1
-            except (RefusedError, ConnectionError, TimeoutError) as error:
+            except ConnectionError:
+                self.done["visits cut short"] += 1  # a leap of the calendar ends a handshake in progress
+            except (RefusedError, TimeoutError) as error:
                 self._fail(f"visitor: {error!r}")
             await asyncio.sleep(1.0)
 
@@ -184,7 +188,10 @@ class Patient:
         self.samples = home / "samples.jsonl"
         self.log = home / "gateway.log"
         state = home / "state"
-        state.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(state, ignore_errors=True)  # of an earlier soak, whose runs have the same names
+        state.mkdir(parents=True)
+        for left in (self.samples, self.log):
+            left.unlink(missing_ok=True)
         (state / "openclaw.json").write_text(json.dumps(config_for(self.port, model_url)), encoding="utf-8")
         env = {"PATH": os.environ["PATH"], "HOME": str(home), "OPENCLAW_STATE_DIR": str(state), "TZ": "UTC"}
         command = [
@@ -211,10 +218,10 @@ class Patient:
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=60)
 
-    def complaints(self) -> list[str]:
-        """Lines of the log that are not mere information."""
+    def complaints(self, level: str) -> list[str]:
+        """Lines of the log of this level; a trace belongs to the errors."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
-        return [line for line in lines if " ERROR " in line or " WARNING " in line or "Traceback" in line]
+        return [line for line in lines if f" {level} " in line or (level == "ERROR" and "Traceback" in line)]
 
 
 async def soak(plan: Plan, home: Path, model_url: str) -> tuple[list[Figure], Json]:
@@ -232,8 +239,8 @@ async def soak(plan: Plan, home: Path, model_url: str) -> tuple[list[Figure], Js
     finally:
         code = patient.stop()
     took_s = time.monotonic() - began
-    complaints = patient.complaints()
-    errors = people.errors + complaints + ([] if code == 0 else [f"exit code {code}"])
+    errors = people.errors + patient.complaints("ERROR") + ([] if code == 0 else [f"exit code {code}"])
+    people.done["warnings in the log"] = len(patient.complaints("WARNING"))
     samples = read_samples(patient.samples)
     figures = judge(samples, people.done, len(errors), took_s)
     record = {

@@ -3,9 +3,10 @@
     python -m benchmarks.soak_gateway --port N --samples FILE --every SECONDS
 
 Configuration and state come from the environment, as for the real command. Only the
-calendar is replaced: a second counts as five minutes, so that days of resets and
-maintenance pass in a quarter of an hour. Durations stay real, or a stall of the machine
-would look like a run that hangs. Each sample is one line of JSON.
+calendar is replaced: it leaps three hours every fifteen seconds, as on a machine that
+sleeps, so that days of resets and maintenance pass in a quarter of an hour. Between two
+leaps time is real, or a stall of the machine would look like a client that hangs. Each
+sample is one line of JSON.
 """
 
 from __future__ import annotations
@@ -25,20 +26,21 @@ import uvloop
 from openclaw.app import Gateway
 from openclaw.config.load import config_path, load_or_raise, state_dir
 
-CALENDAR = 300  # seconds of the calendar in one second
+LEAP_EVERY_S, LEAP_MS = 15, 3 * 3600 * 1000
 PAUSES = 20  # pauses between two looks of maintenance and the watchdog are this much shorter
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class FastClock:
-    """The calendar at `CALENDAR` times its speed; durations as they are."""
+    """A calendar that leaps; durations as they are."""
 
     def __init__(self) -> None:
         self._began_ms = time.time_ns() // 1_000_000
         self._began_s = time.monotonic()
 
     def now_ms(self) -> int:
-        return self._began_ms + int((time.monotonic() - self._began_s) * 1000 * CALENDAR)
+        passed_s = time.monotonic() - self._began_s
+        return self._began_ms + int(passed_s * 1000) + int(passed_s / LEAP_EVERY_S) * LEAP_MS
 
     def monotonic(self) -> float:
         return time.monotonic()

@@ -19,7 +19,6 @@ from functools import partial
 from pathlib import Path
 
 import apsw
-import uvloop
 
 from benchmarks.measuring import Figure, at_least, at_most, cpu_us_each, median, percentile, seconds, show
 from openclaw.store import sessions, transcript
@@ -206,6 +205,8 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer repeats, a tenth of the sessions")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="openclaw-bench-"))
+    import uvloop
+
     try:
         return 0 if uvloop.run(run(folder, options.quick)) else 1
     finally:

@@ -33,6 +33,7 @@ async def test_a_bot_begins_with_nothing_and_forgets_nothing(notes: ConnectorNot
     assert memory.now_called("-1") == "-1" and memory.once_called("-1") is None
     await memory.go_on_from(502)
     await memory.note_move("-1", "-2")
+    await memory.note_move("-1", "-2")
     await memory.note_draft("run", "7")
     await memory.note_menu(b"[]")
     again = await recalled(notes)

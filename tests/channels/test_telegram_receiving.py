@@ -180,6 +180,17 @@ async def test_a_long_poll_ends_and_begins_again(bench: Bench) -> None:
     assert asked["timeout"] == 30 and asked["allowed_updates"] == ["message"]
 
 
+async def test_a_token_that_ends_while_the_menu_is_shown(bench: Bench) -> None:
+    bench.server.fail_next(Fault("setMyCommands", 401, "Unauthorized"))
+    assert "botToken" in (await down(bench)).message
+
+
+async def test_a_large_update_is_read_like_any_other(bench: Bench) -> None:
+    says(bench, "x", forward_origin={"padding": "y" * 100_000})
+    async with bench.running():
+        await until(lambda: bench.door.texts == ["x"], "the message")
+
+
 # -- files -----------------------------------------------------------------------------------------
 
 

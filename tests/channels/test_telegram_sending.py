@@ -42,6 +42,12 @@ async def test_form_that_telegram_does_not_read_arrives_as_plain_text(bench: Ben
     assert "parse_mode" not in bench.server.calls[-1][1]
 
 
+@pytest.mark.parametrize("text", [">", "```\n```"])
+async def test_form_without_anything_inside_arrives_as_it_was_written(bench: Bench, text: str) -> None:
+    await (await bench.connector()).send(reply(text))
+    assert shown(bench) == [text]
+
+
 @pytest.mark.spec("KEY-10", "ROUTE-2")
 async def test_a_topic_gets_its_reply(bench: Bench) -> None:
     bench.server.chats.add("-1001")
@@ -215,6 +221,14 @@ async def test_a_picture_that_telegram_does_not_take_as_a_photo_is_a_document(be
     assert len(sent.message_ids) == 1
 
 
+async def test_a_photo_that_is_refused_for_another_reason(bench: Bench) -> None:
+    bench.server.fail_next(Fault("sendPhoto", 403, "bot was blocked by the user"))
+    media = (Attachment(name="cat.png", mime="image/png", data=PNG),)
+    with pytest.raises(NotSent, match="has blocked the bot"):
+        await (await bench.connector()).send(reply("", media=media))
+    assert bench.server.posts == []
+
+
 async def test_a_reply_that_would_flood_a_chat_comes_as_a_file(bench: Bench) -> None:
     text = "word " * (820 * (MOST_PIECES + 1))
     await (await bench.connector()).send(reply(text))
@@ -294,6 +308,14 @@ async def test_an_edit_without_an_answer_is_done_again(bench: Bench) -> None:
     assert refused.value.retry_after_s == 5.0
     await connector.send(reply("The whole"))
     assert shown(bench) == ["The whole"]
+
+
+async def test_a_draft_whose_form_cannot_be_read_and_one_that_only_the_postman_knows(bench: Bench) -> None:
+    connector = await bench.connector()
+    first = await connector.draft(draft("The beginning"))
+    bench.server.fail_next(Fault("editMessageText", 400, "can't parse entities: odd"))
+    await connector.send(reply("**The whole**", key="run-9:reply", draft_id=first))
+    assert shown(bench) == ["**The whole**"]
 
 
 async def test_drafts_pause_when_telegram_asks_for_it(bench: Bench) -> None:

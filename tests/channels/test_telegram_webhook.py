@@ -12,9 +12,10 @@ import aiohttp
 import pytest
 
 from openclaw.channels.base import Down
+from openclaw.channels.reception import Reception
 from openclaw.channels.telegram.options import read_options
 from openclaw.channels.telegram.webhook import GAP_S, JUMP, MOST_WAITING, Turnstile
-from openclaw.errors import InvalidRequest, Unavailable
+from openclaw.errors import InvalidRequest, StoreError, Unavailable
 from tests.channels.platform import Chat, Person
 from tests.channels.suite import echo
 from tests.channels.telegram_bench import Bench, QuickClock, bench
@@ -245,6 +246,37 @@ async def test_strangers_are_not_read(
                 http.post(url, data=b"nonsense", headers=given) as got,
             ):
                 assert got.status == status
+
+
+async def test_a_post_that_cannot_be_kept_is_answered_with_503(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(_self: Reception, _message: object) -> None:
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(Reception, "accept", full)
+    async with FakeOpenAIServer() as model, FakeTelegram() as server:
+        house = House(tmp_path, model)
+        house.config["channels"] = {"telegram": TelegramPlatform(server).options | OPTIONS}
+        async with house.gateway() as gateway:
+            await until(lambda: server.webhook, "the webhook")
+            url = f"http://127.0.0.1:{gateway.port}/channels/telegram/default"
+            message = message_of(Person("101", "Ann"), Chat("direct", "101"), "x", 1)
+            assert await post(url, {"update_id": 5, "message": message}, **{HEADER: SECRET}) == 503
+            assert await post(url, {"update_id": 6, "message": 5}, **{HEADER: SECRET}) == 200
+
+
+async def test_posts_that_do_not_arrive_are_told(
+    bench: Bench, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def info(_params: object) -> Json:
+        url = bench.server.webhook.get("url", "")
+        return {"url": url, "pending_update_count": 3, "last_error_message": "Connection refused"}
+
+    monkeypatch.setattr(bench.server, "_do_get_webhook_info", info)
+    async with bench.running(**OPTIONS):
+        await until(lambda: "Connection refused" in caplog.text, "a word in the log")
+    assert "Telegram cannot post updates" in caplog.text
 
 
 async def test_what_cannot_be_kept_is_asked_for_again(bench: Bench) -> None:

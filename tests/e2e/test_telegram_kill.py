@@ -22,7 +22,7 @@ import pytest
 from tests.channels.platform import Person
 from tests.channels.suite import echo
 from tests.e2e.gateway_process import GatewayProcess
-from tests.fakes.openai_server import FakeOpenAIServer
+from tests.fakes.openai_server import FakeOpenAIServer, FakeReply
 from tests.fakes.telegram_platform import TelegramPlatform
 from tests.fakes.telegram_server import FakeTelegram, Json
 
@@ -190,6 +190,27 @@ async def test_three_deliveries_of_everything_and_kills_between(tmp_path: Path, 
     found = await fire(tmp_path, kills, by_post=by_post)
     assert found["missing"] <= kills
     assert found["sent"] > kills * len(PEOPLE)
+
+
+async def test_a_kill_while_a_reply_grows_leaves_one_message(tmp_path: Path) -> None:
+    parts = tuple(f"part {number} of the answer. " for number in range(30))
+    async with FakeOpenAIServer(then=FakeReply(texts=parts, delay_s=0.1)) as model, FakeTelegram() as server:
+        platform = TelegramPlatform(server)
+        gateway = GatewayProcess(tmp_path, model.base_url, free_port())
+        prepare(gateway, platform.options | {"streaming": "partial"})
+        await gateway.start()
+        await platform.says(platform.ann, platform.direct(platform.ann), "tell me everything")
+        async with asyncio.timeout(PATIENCE_S):
+            while not server.posts:  # the draft
+                await asyncio.sleep(0.02)
+        gateway.kill()
+        assert "part 29" not in server.posts[0].text
+        await gateway.start()
+        async with asyncio.timeout(PATIENCE_S), gateway.client() as client:
+            while (await client.call("outbox.list"))["states"] != {"sent": 1}:
+                await asyncio.sleep(0.05)
+        assert [post.text for post in server.posts] == ["".join(parts).strip()]
+        assert gateway.stop() == 0
 
 
 @pytest.mark.long

@@ -5,6 +5,7 @@ Everything that it lets through is answered by the homeserver itself.
 
 from __future__ import annotations
 
+import asyncio
 from types import TracebackType
 from typing import Any, Self
 
@@ -26,7 +27,9 @@ class MatrixDoor:
         self.refusals = 0
         self.lost_answers = 0  # sends that are carried out and whose answer never comes
         self.spoilt = False
+        self.hold_answers = False  # sends are carried out, and their answers held back for ever
         self.paths: list[str] = []
+        self.sends: list[str] = []  # of messages that were let through
 
     @property
     def root(self) -> str:
@@ -63,6 +66,8 @@ class MatrixDoor:
         if is_send and self.refusals:
             self.refusals -= 1
             return _trouble(429, "M_LIMIT_EXCEEDED", retry_after_ms=200)
+        if is_send:
+            self.sends.append(path)
         headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP}
         if self.spoilt:
             headers["Authorization"] = "Bearer nobody_gave_this"
@@ -74,6 +79,8 @@ class MatrixDoor:
                 self.lost_answers -= 1
                 assert request.transport is not None
                 request.transport.abort()
+            if is_send and self.hold_answers:
+                await asyncio.Event().wait()
             kept = {name: value for name, value in answer.headers.items() if name.lower() not in HOP}
             return web.Response(status=answer.status, body=found, headers=kept)
 

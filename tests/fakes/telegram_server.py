@@ -255,6 +255,16 @@ class FakeTelegram:
         self.menu = params["commands"]
         return True
 
+    async def _do_create_forum_topic(self, params: Json) -> Json:
+        chat_id, _ = self._place(params)
+        if chat_id not in self.topics:
+            raise Refusal(400, "the chat is not a forum")
+        if not 1 <= len(params["name"]) <= 128:
+            raise Refusal(400, "TOPIC_NAME_INVALID")
+        number = self.message_id()
+        self.topics[chat_id].add(number)
+        return {"message_thread_id": number, "name": params["name"], "icon_color": 7322096}
+
     # -- sending -------------------------------------------------------------------------------
 
     def _place(self, params: Json) -> tuple[str, int | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 
 import pytest
 
@@ -23,7 +24,7 @@ HOSTILE = "plain \x1b]52;c;aGk=\x07 [click](javascript:alert) \x1b[2J \u202egnp.
 async def test_a_conversation_streams_and_stands_there_once(
     house: House, gateway: Gateway, client: WireClient
 ) -> None:
-    house.model.script(FakeReply(texts=("First **half** ", "second half."), hang_after=1))
+    house.model.script(FakeReply(texts=("First **half** ", "second half."), hang_after=2))
     async with opened(house.home / "c", gateway.port) as screen:
         await screen.ready()
         await screen.type("hello, you")
@@ -40,7 +41,8 @@ async def test_a_conversation_streams_and_stands_there_once(
         house.model.script(FakeReply(texts=("over there",)))
         await client.say("bugs", "news", "r-bugs")
         await screen.until(lambda: any(row.startswith("◆ ") for row in screen.sessions))
-        await screen.pilot.click("#session-list", offset=(4, 0))
+        row = next(at for at, row in enumerate(screen.sessions) if row.startswith("◆ "))
+        await screen.pilot.click("#session-list", offset=(4, row))
         await screen.see("over there")
         assert "First half" not in screen.chat
         await screen.until(lambda: not any(row.startswith("◆") for row in screen.sessions))
@@ -97,13 +99,10 @@ async def test_what_the_command_line_asks_for_is_done(
         assert screen.app.desk.talk.session_key == created["key"]
         (first, *_rest) = [params for method, params in screen.calls if method == "chat.history"]
         assert first["limit"] == 3
-        assert "question 3" in screen.chat and "question 2" not in screen.chat
         (sent,) = [params for method, params in screen.calls if method == "chat.send"]
         assert (sent["message"], sent["deliver"], sent["thinking"]) == ("one more", True, "low")
-        # The rest of the conversation comes when somebody reads back.
-        screen.app.chat.focus()
-        await screen.pilot.press("home")
-        await screen.until(lambda: "question 2" in [item.text for item in screen.app.desk.talk.items])
+        # There is room for more, so the rest of the conversation comes by itself.
+        await screen.until(lambda: all(f"question {number}" in screen.chat for number in range(4)))
 
 
 @pytest.mark.spec("CLI-13")
@@ -118,9 +117,9 @@ async def test_a_name_that_nothing_has_is_a_session_to_come(house: House, gatewa
 
 
 @pytest.mark.spec("RPC-13")
-async def test_escape_stops_the_turn_and_says_which_while_others_wait(house: House, gateway: Gateway) -> None:
+async def test_escape_stops_the_turn_and_says_which_while_others_wait(house: House) -> None:
     house.config["messages"] = {"queue": {"mode": "followup"}}
-    house.model.script(FakeReply(texts=("never ", "ends"), hang_after=1), FakeReply(texts=("the second",)))
+    house.model.script(FakeReply(texts=("never ", "ends"), hang_after=2), FakeReply(texts=("the second",)))
     async with house.gateway() as own, opened(house.home / "c", own.port) as screen:
         await screen.ready()
         await screen.say("count to a million")
@@ -141,35 +140,28 @@ async def test_escape_stops_the_turn_and_says_which_while_others_wait(house: Hou
 @pytest.mark.spec("RPC-11", "RPC-12")
 async def test_what_is_written_without_a_gateway_goes_out_once_when_it_is_back(house: House) -> None:
     house.model.script(*[FakeReply(texts=(f"reply {number}",)) for number in range(3)])
-    async with house.gateway() as first:
-        port = first.port
-        started = opened(house.home / "c", port)
-        screen = await started.__aenter__()
+    async with AsyncExitStack() as stack:
+        first = await stack.enter_async_context(house.gateway())
+        screen = await stack.enter_async_context(opened(house.home / "c", first.port))
         await screen.ready()
         await screen.say("before")
         await screen.see("reply 0")
-        await screen.until(lambda: "ready" in screen.status)
-    await screen.until(lambda: "offline" in screen.status)
-    await screen.say("while away")
-    await screen.see("waiting for the connection")
-    with ClientMemory(house.home / "c") as kept:
-        assert [unsent.message for unsent in kept.unsent("ws://gateway")] == ["while away"]
-    async with gateway_at(house, port):
-        await screen.see("reply 1")
-        await screen.until(lambda: "ready" in screen.status)
-        assert [screen.chat.count(text) for text in ("before", "reply 0", "while away", "reply 1")] == [
-            1,
-            1,
-            1,
-            1,
-        ]
+        await screen.until(lambda: screen.app.desk.talk.cursor is not None)
+        await first.__aexit__(None, None, None)
+        await screen.until(lambda: "offline" in screen.status)
+        await screen.say("while away")
+        await screen.see("waiting for the connection")
         with ClientMemory(house.home / "c") as kept:
-            assert kept.unsent("ws://gateway") == []
-        cursors = [
-            params for method, params in screen.calls if method == "chat.history" and "cursor" in params
-        ]
-        assert len(cursors) >= 1, "it comes back with its cursor"
-        await started.__aexit__(None, None, None)
+            assert [unsent.message for unsent in kept.unsent("ws://gateway")] == ["while away"]
+        async with gateway_at(house, first.port):
+            await screen.see("reply 1")
+            await screen.until(lambda: "ready" in screen.status)
+            for text in ("before", "reply 0", "while away", "reply 1"):
+                assert screen.chat.count(text) == 1, text
+            with ClientMemory(house.home / "c") as kept:
+                assert kept.unsent("ws://gateway") == []
+            histories = [params for method, params in screen.calls if method == "chat.history"]
+            assert any("cursor" in params for params in histories), "it comes back with its cursor"
 
 
 async def test_text_of_a_model_cannot_steer_the_terminal(

@@ -20,7 +20,7 @@ from openclaw.tui.panes import SessionsPane, TreePane
 from tests.integration.conftest import TOKEN, House
 
 Json = dict[str, Any]
-PATIENCE_S = 60.0
+PATIENCE_S = 6.0
 KEYS = {
     " ": "space",
     "/": "slash",
@@ -60,6 +60,7 @@ class Screen:
             await self.pilot.press("ctrl+j" if letter == "\n" else KEYS.get(letter, letter))
 
     async def say(self, text: str) -> None:
+        self.app.composer.writing.focus()
         self.app.composer.put(text)
         await self.pilot.press("enter")
 

@@ -59,7 +59,9 @@ class ControlUiHost:
             return web.FileResponse(file)
         if "." in path.rpartition("/")[2] or path.startswith(("api/", "__openclaw__/")):
             return web.Response(status=404)
-        return web.FileResponse(self._folder / "index.html")
+        # The page names its files relative to where it is; below /chat/ they would not be found.
+        index = (self._folder / "index.html").read_text(encoding="utf-8")
+        return web.Response(text=index.replace("<head>", '<head><base href="/">', 1), content_type="text/html")
 
     async def _pass_on(self, request: web.Request) -> web.StreamResponse:
         here = web.WebSocketResponse(max_msg_size=0)

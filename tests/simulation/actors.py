@@ -88,7 +88,9 @@ class Actors:
         if route is not None and route.channel and self.rng.random() < 0.7:
             external = ExternalId(route.channel, "home", str(route.to), f"x{number}")
         key = place.seed.session_key
-        group = (key, mode, place.source, principal == "operator", route)
+        # One turn has one principal: who steers may overtake others, whoever waits in line may not.
+        waits = mode in ("followup", "collect", "interrupt")
+        group = (key, mode, place.source, principal == "operator" if waits else principal, route)
         sent = Sent(f"r{number}", key, text, mode, group, external, reset)
         incoming = self._incoming(sent, place, principal)
         if self.rng.random() < 0.06:

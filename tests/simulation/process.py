@@ -31,6 +31,7 @@ from openclaw.store.budgets import Budgets
 from openclaw.store.claiming import Claims
 from openclaw.store.compactions import Compactions
 from openclaw.store.errands import Errands
+from openclaw.store.sidenotes import SideNoteDesk
 from openclaw.store.store import Store
 from tests.simulation import requests
 from tests.simulation.configuring import draw_settings
@@ -108,6 +109,7 @@ class Process:
             store=self.store,
             claims=Claims(self.database),
             errands=Errands(self.database),
+            notes=SideNoteDesk(self.database),
             budgets=self.budgets,
             asking=asking,
             care=Care(compactor, compactions, self.contexts, asking, self.clock),

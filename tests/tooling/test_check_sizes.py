@@ -19,7 +19,7 @@ def test_budgets_hold_up_to_the_line(tmp_path: Path) -> None:
         tmp_path,
         {"src/a.py": "x = 1\n" * 400, "tests/test_a.py": function_of(60), "docs/long.md": "x\n" * 900},
     )
-    assert find_problems(tmp_path) == []
+    assert find_problems(tmp_path, {}, {}) == []
 
 
 @pytest.mark.parametrize(
@@ -27,14 +27,14 @@ def test_budgets_hold_up_to_the_line(tmp_path: Path) -> None:
 )
 def test_one_line_too_many_is_found_in_every_folder(tmp_path: Path, name: str) -> None:
     plant(tmp_path, {name: "\n" * 401})
-    assert find_problems(tmp_path) == [f"{name}: 401 lines, allowed 400"]
+    assert find_problems(tmp_path, {}, {}) == [f"{name}: 401 lines, allowed 400"]
 
 
 def test_long_functions_are_found_wherever_they_hide(tmp_path: Path) -> None:
     method = "class Box:\n    async def fill(self):\n" + "        x = 1\n" * 60
     nested = "if True:\n    def outer():\n        def inner():\n" + "            x = 1\n" * 60
     plant(tmp_path, {"src/a.py": function_of(61), "src/b.py": method, "src/c.py": nested})
-    assert find_problems(tmp_path) == [
+    assert find_problems(tmp_path, {}, {}) == [
         "src/a.py:1 work: 61 lines, allowed 60",
         "src/b.py:2 Box.fill: 61 lines, allowed 60",
         "src/c.py:2 outer: 62 lines, allowed 60",
@@ -44,7 +44,7 @@ def test_long_functions_are_found_wherever_they_hide(tmp_path: Path) -> None:
 
 def test_decorators_do_not_count(tmp_path: Path) -> None:
     plant(tmp_path, {"src/a.py": "@staticmethod\n" + function_of(60)})
-    assert find_problems(tmp_path) == []
+    assert find_problems(tmp_path, {}, {}) == []
 
 
 def test_an_exemption_raises_the_limit_and_no_further(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_an_exemption_that_nothing_needs_fails(tmp_path: Path) -> None:
 def test_caches_and_foreign_files_are_passed_over(tmp_path: Path) -> None:
     long = "\n" * 500
     plant(tmp_path, {"src/__pycache__/a.py": long, "src/.hidden/a.py": long, "tests/big.json": long})
-    assert find_problems(tmp_path) == []
+    assert find_problems(tmp_path, {}, {}) == []
 
 
 def test_the_exit_code_tells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

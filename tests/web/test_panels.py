@@ -37,16 +37,16 @@ def bird(number: int, sender: str, name: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-async def fly(desk: Desk, message: dict[str, Any], *, settle: bool = True) -> None:
-    """A connector that hands a message in and takes the answer; without `settle` its fate stays open."""
+async def fly(desk: Desk, message: dict[str, Any], error: str | None = None) -> None:
+    """A connector that hands a message in and carries the answer, or says why it could not."""
     async with desk.gateway.client() as client:
-        await client.call("channels.attach", {"channel": "pigeon"})
+        await client.call("channels.attach", {"channel": "pigeon", "acknowledges": True})
         await client.call("channels.inbound", message)
-        told = await client.wait_for(lambda event: event["event"] == "channels.outbound")
-        if settle:
-            await client.call("channels.settle", {"channel": "pigeon", "key": told["payload"]["key"]})
-        else:
-            desk.gateway.kill()
+        told = await client.wait_for(
+            lambda event: event["event"] == "channels.outbound" and event["payload"]["kind"] == "message"
+        )
+        settled = {"channel": "pigeon", "key": told["payload"]["key"]}
+        await client.call("channels.settle", settled | ({"error": error} if error else {}))
 
 
 def test_status_shows_the_gateway_and_what_could_not_be_delivered(desk: Desk) -> None:
@@ -64,23 +64,24 @@ def test_status_shows_the_gateway_and_what_could_not_be_delivered(desk: Desk) ->
     ).to_have_count(len(audit["findings"]) + 1)
 
 
-def test_a_delivery_of_which_nobody_knows_is_dropped_by_a_person(desk: Desk) -> None:
+def test_a_delivery_that_failed_is_sent_again_or_dropped_by_a_person(desk: Desk) -> None:
     patch_config(desk, PIGEONS)
     desk.model.script(FakeReply(texts=("Coo yourself.",)))
-    in_thread(fly(desk, bird(1, "1001", "Ann"), settle=False))
-    desk.start()
+    in_thread(fly(desk, bird(1, "1001", "Ann"), "the wind"))
     desk.sign_in("#/status")
     panel = desk.page.locator("oc-status")
-    row = panel.get_by_role("row", name="unknown")
+    deliveries = panel.get_by_role("table", name="Deliveries that need somebody")
+    row = deliveries.get_by_role("row", name="failed")
+    expect(row).to_contain_text("the wind")
     expect(row).to_contain_text("pigeon: 1001")
     expect(row).to_contain_text("Coo yourself.")
     row.get_by_role("button", name="Drop").click()
     agree(desk, "Cancel")
-    assert len(desk.call("outbox.list", state="unknown")["deliveries"]) == 1
+    assert len(desk.call("outbox.list", state="failed")["deliveries"]) == 1
     row.get_by_role("button", name="Drop").click()
     agree(desk, "Drop")
     expect(panel.get_by_text("Nothing failed, and nothing is uncertain.")).to_be_visible()
-    assert desk.call("outbox.list", state="unknown")["deliveries"] == []
+    assert desk.call("outbox.list", state="failed")["deliveries"] == []
 
 
 def test_people_wait_are_let_in_and_removed(desk: Desk) -> None:

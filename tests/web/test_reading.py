@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.fakes.openai_server import FakeReply
 from tests.web.desk import Desk, in_thread
 
 KEY = "agent:main:long"
@@ -35,7 +36,8 @@ OPENING = """(key) => new Promise((done) => {
 
 TOP = """() => {
   const top = document.querySelector(".scroller").getBoundingClientRect().top;
-  const node = [...document.querySelectorAll(".thread .msg")].find((one) => one.getBoundingClientRect().bottom > top + 1);
+  const nodes = [...document.querySelectorAll(".thread .msg")];
+  const node = nodes.find((one) => one.getBoundingClientRect().bottom > top + 1);
   return [node.innerText, Math.round(node.getBoundingClientRect().top - top)];
 }"""
 
@@ -45,10 +47,11 @@ def fill(desk: Desk, count: int) -> None:
         async with desk.gateway.client() as client:
             await client.call("sessions.create", {"key": KEY, "label": "Long"})
             for start in range(0, count, 50):
-                await asyncio.gather(*(
-                    client.call("chat.inject", {"sessionKey": KEY, "message": f"Message {n} " + "and more words " * 12})
+                asked = [
+                    {"sessionKey": KEY, "message": f"Message {n} " + "and more words " * 12}
                     for n in range(start, min(start + 50, count))
-                ))  # fmt: skip
+                ]
+                await asyncio.gather(*(client.call("chat.inject", one) for one in asked))
 
     in_thread(write())
 
@@ -120,10 +123,11 @@ def test_reading_back_keeps_the_place_while_messages_come(desk: Desk) -> None:
 
 @pytest.mark.spec("COMP-3")
 def test_compactions_are_drawn_where_they_happened(desk: Desk) -> None:
-    for number in range(6):
-        desk.talk(f"Question {number} " + "about many things " * 400, f"Answer {number}", KEY)
+    for number in range(4):
+        desk.talk(f"Question {number}", f"Answer {number}: " + "lorem ipsum dolor sit amet " * 900, KEY)
+    desk.model.script(FakeReply(texts=("They spoke about lorem ipsum and want to go on with it. " * 4,)))
     page = desk.sign_in(f"#/s/{KEY}")
-    expect(desk.thread).to_contain_text("Answer 5")
+    expect(desk.thread).to_contain_text("Answer 3")
     page.get_by_role("button", name="Actions for this session").click()
     page.get_by_role("menuitem", name="Compact").click()
     line = page.get_by_role("separator", name="Compacted")

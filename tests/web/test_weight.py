@@ -21,7 +21,7 @@ def test_the_page_speaks_to_its_gateway_alone(desk: Desk) -> None:
     """Whatever is asked for comes from this origin, once, and the policy would let nothing else in."""
     desk.talk("Show me", "![far](https://far.test/a.png) <img src=https://far.test/b.png> https://far.test/c")
     answers: list[Response] = []
-    desk.context.on("response", answers.append)
+    desk.context.on("response", lambda answer: answers.append(answer))
     page = desk.sign_in()
     expect(desk.thread).to_contain_text("far.test/b.png")
     desk.send("Go on")

@@ -32,6 +32,7 @@ from openclaw.store.store import Store
 
 log = logging.getLogger("openclaw.runs")
 CACHE_BYTES = 32 << 20
+ENTRY_BYTES = 200  # what an entry costs in memory beside its body, as measured
 
 
 def record_of(entry: StoredEntry, parent_id: str | None) -> Record:
@@ -64,7 +65,8 @@ class _Window(msgspec.Struct):
     ids: dict[int, str] = msgspec.field(default_factory=dict)
     records: list[Record] = msgspec.field(default_factory=list)
     messages: list[Message] | None = msgspec.field(default_factory=list)
-    size: int = 0
+    size: int = 0  # of the bodies
+    weight: int = 0  # of the bodies and of what holds them
     pruned: PruneState | None = None
     called_ms: int | None = None
 
@@ -77,6 +79,7 @@ class _Window(msgspec.Struct):
         self.records.append(record)
         self.last_seq = entry.seq
         self.size += len(entry.body)
+        self.weight += len(entry.body) + ENTRY_BYTES
         if follows and isinstance(record, MessageRecord | CustomMessageRecord):
             if self.messages is not None:
                 self.messages.extend(messages_of(record))
@@ -99,7 +102,7 @@ class ContextCache:
         self._compactions = compactions
         self._limit = limit_bytes
         self._windows: OrderedDict[int, _Window] = OrderedDict()
-        self._size = 0
+        self._weight = 0
 
     async def messages(self, window_no: int, last_seq: int) -> tuple[Message, ...]:
         """The active context of a window up to `last_seq`; reads only entries that are not cached.
@@ -140,11 +143,11 @@ class ContextCache:
     def extend(self, window_no: int, entries: Sequence[StoredEntry]) -> None:
         """Add committed entries that follow what is cached."""
         cached = self._windows.setdefault(window_no, _Window())
-        before = cached.size
+        before = cached.weight
         for entry in entries:
             if entry.seq == cached.last_seq + 1:
                 cached.add(entry)
-        self._size += cached.size - before
+        self._weight += cached.weight - before
         self._windows.move_to_end(window_no)
         self._trim(window_no)
 
@@ -157,13 +160,13 @@ class ContextCache:
         """Drop what is known of a window: its rows were changed or removed."""
         dropped = self._windows.pop(window_no, None)
         if dropped is not None:
-            self._size -= dropped.size
+            self._weight -= dropped.weight
 
     def clear(self) -> None:
         """Drop everything: an erase may have changed any window, and those that are based on it."""
         self._windows.clear()
-        self._size = 0
+        self._weight = 0
 
     def _trim(self, keep: int) -> None:
-        while self._size > self._limit and len(self._windows) > 1:
+        while self._weight > self._limit and len(self._windows) > 1:
             self.forget(next(number for number in self._windows if number != keep))

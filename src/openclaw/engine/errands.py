@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from openclaw.domain.entry import DeliveryContext
 from openclaw.domain.flush import FlushPlan
 from openclaw.domain.transcript import Provenance
 from openclaw.store.inbox import NewInput
@@ -15,11 +16,17 @@ def seed_of(session: SessionRow) -> SessionSeed:
     return SessionSeed(session.session_key, session.agent_id, session.kind, session.session_type)
 
 
-def flush_input(session: SessionRow, plan: FlushPlan, run_id: str, now_ms: int) -> NewInput:
-    """The silent turn that reminds the model to write notes (FLUSH-1)."""
+def flush_input(
+    session: SessionRow, plan: FlushPlan, run_id: str, now_ms: int, route: DeliveryContext | None = None
+) -> NewInput:
+    """The silent turn that reminds the model to write notes (FLUSH-1).
+
+    It delivers nothing; `route` is where the person is who may want to hear of the compaction after it.
+    """
     body = UserInput(
         plan.prompt,
         now_ms,
+        route=route,
         provenance=SYSTEM,
         model=plan.model,
         extra_system_prompt=plan.system_prompt,

@@ -66,7 +66,8 @@ class Room:
             plan = await self._care.plan_flush(session, self._agent, target, heartbeat=self._heartbeat)
         if plan is not None:
             now_ms = self._clock.now_ms()
-            errand = flush_input(session, plan, f"{self._run.run_id}:flush", now_ms)
+            run_id = f"{self._run.run_id}:flush"
+            errand = flush_input(session, plan, run_id, now_ms, self._notes.route)
             return await self._errands.queue(errand, now_ms=now_ms)
         if self._care.is_due(session, self._agent, target):
             await self.compact(session, "threshold")

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from openclaw.domain import showing
+from openclaw.domain.entry import DeliveryContext
 from openclaw.domain.policy import decide_send, send_facts
 from openclaw.domain.showing import ShownLevels
 from openclaw.domain.transcript import AssistantMessage, ToolResultMessage, encode, tool_calls_of
@@ -56,8 +57,7 @@ class SideNotes:
         self._emit = emit
         self._count = 0
         self._in_step = False
-        read = is_read_by_people(start) and not scope.hidden
-        self._route = reply_route(start) if read else None
+        self.route = _route_of(start)
 
     # -- in the commit of a step ---------------------------------------------------------------
 
@@ -68,7 +68,7 @@ class SideNotes:
             parts.append(showing.thinking_text(thought))
         if self._shown.verbose != "off":
             parts.append(showing.calls_text(tool_calls_of(message), self._tools.secrets()))
-        if not parts or not await self._may_leave():
+        if not parts or self._scope.hidden or not await self._may_leave():
             return None
         draft, now_ms = self._draft("\n\n".join(parts)), self._clock.now_ms()
 
@@ -81,7 +81,7 @@ class SideNotes:
 
     async def of_results(self, effects: Effects, kept: Sequence[ToolResultMessage]) -> Effects:
         """The effects of a step of tools, with a note of what they answered where it is wanted."""
-        if self._shown.verbose != "full" or not await self._may_leave():
+        if self._shown.verbose != "full" or self._scope.hidden or not await self._may_leave():
             return effects
         empty, now_ms, secrets = self._draft(""), self._clock.now_ms(), self._tools.secrets()
 
@@ -123,22 +123,29 @@ class SideNotes:
 
     async def _may_leave(self) -> bool:
         """Asked of the row as it is now: a person may have closed the session meanwhile."""
-        if self._route is None:
+        if self.route is None:
             return False
         row = await self._store.session(self._scope.session_key)
         if row is None:
             return False
-        facts = send_facts(row.entry, row.session_key, request_channel=self._route.channel)
+        facts = send_facts(row.entry, row.session_key, request_channel=self.route.channel)
         return decide_send(self._settings.send_policy, facts).action == "allow"
 
     def _draft(self, text: str) -> DeliveryDraft:
-        assert self._route is not None
+        assert self.route is not None
         self._count += 1
         # A run that goes on after a crash begins to count anew, under another fence.
         key = f"{self._scope.run_id}:{self._start.run.fence}:note:{self._count}"
         expires_at = self._clock.now_ms() + DELIVERY_TTL_MS
-        return DeliveryDraft(key, self._route, encode({"text": text}), expires_at)
+        return DeliveryDraft(key, self.route, encode({"text": text}), expires_at)
 
     def _prepare(self, tx: Transaction, draft: DeliveryDraft, now_ms: int) -> None:
         # Not under the run's id: that is for its reply, which may take over a draft that people see.
         outbox.prepare(tx, draft, self._scope.session_key, None, now_ms)
+
+
+def _route_of(start: StartedRun) -> DeliveryContext | None:
+    """Where the person is who reads along; a memory flush belongs to the turn that caused it."""
+    if start.inputs and start.inputs[0].body.purpose == "flush":
+        return start.inputs[0].body.route
+    return reply_route(start) if is_read_by_people(start) else None

@@ -15,7 +15,7 @@ from openclaw.engine.ports import Clock
 from openclaw.engine.runs import Run
 from openclaw.engine.workers import Workers
 from openclaw.errors import OpenClawError
-from openclaw.store.store import Store
+from openclaw.store.store import Store, Unfinished
 
 log = logging.getLogger("openclaw.watchdog")
 EVERY_S = 30.0
@@ -59,19 +59,33 @@ class Watchdog:
     async def sweep(self) -> tuple[str, ...]:
         """Look once; the session keys that were taken up or released."""
         touched = [run.run.session_key for run in await self._stalled()]
-        unfinished = await self._store.unfinished()
-        active = {run.session_key for run in unfinished.runs}
-        for run in unfinished.runs:
-            if not self._workers.is_busy(run.session_key):
+        suspected = self._left_alone(await self._store.unfinished())
+        if not suspected.runs and not suspected.waiting:
+            return tuple(touched)
+        # Rows are read before the workers are asked. What ended in between looks left alone, but only once.
+        again = self._left_alone(await self._store.unfinished())
+        seen = {run.run_id for run in suspected.runs} | set(suspected.waiting)
+        for run in again.runs:
+            if run.run_id in seen:
                 log.warning("run %s has nobody who works on it; going on with it", run.run_id)
                 self._workers.resume(run)
                 touched.append(run.session_key)
-        for session_key in unfinished.waiting:
-            if session_key not in active and not self._workers.is_busy(session_key):
+        for session_key in again.waiting:
+            if session_key in seen:
                 log.warning("inputs wait in %s and nobody looks after them; waking it", session_key)
                 self._workers.wake(session_key)
                 touched.append(session_key)
         return tuple(touched)
+
+    def _left_alone(self, unfinished: Unfinished) -> Unfinished:
+        """The part of it that nobody works on at this moment."""
+        active = {run.session_key for run in unfinished.runs}
+        return Unfinished(
+            tuple(run for run in unfinished.runs if not self._workers.is_busy(run.session_key)),
+            tuple(
+                key for key in unfinished.waiting if key not in active and not self._workers.is_busy(key)
+            ),
+        )
 
     async def _stalled(self) -> list[Run]:
         """Stop runs without a sign of life, and see that their sessions are free again."""

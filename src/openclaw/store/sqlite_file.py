@@ -21,6 +21,7 @@ from openclaw.store.statements import read_sql
 
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x4F434C57  # "OCLW", so that a foreign database is recognised
+PAGE_CACHE_KIB = 16_384  # of each connection; behind it stands the cache of the operating system
 SAFE_SQLITE = 3_051_003  # the release that fixed the WAL-reset corruption (PITFALLS A4)
 
 
@@ -59,7 +60,7 @@ def _set_up_writer(connection: apsw.Connection, database: str) -> None:
         _pragma(connection, "foreign_keys = ON")
         _pragma(connection, "secure_delete = ON")
         _pragma(connection, "busy_timeout = 5000")
-        _pragma(connection, "cache_size = -65536")
+        _pragma(connection, f"cache_size = -{PAGE_CACHE_KIB}")
         _pragma(connection, "temp_store = MEMORY")
         # Checkpoints run between batches, never inside somebody's commit.
         connection.wal_autocheckpoint(0)
@@ -72,7 +73,7 @@ def connect_reader(database: str) -> apsw.Connection:
         try:
             _pragma(connection, "query_only = ON")
             _pragma(connection, "busy_timeout = 5000")
-            _pragma(connection, "cache_size = -32768")
+            _pragma(connection, f"cache_size = -{PAGE_CACHE_KIB}")
             connection.wal_autocheckpoint(0)
         except BaseException:
             # Left alone it would be closed at some later moment, and lock out whoever opens the file then.

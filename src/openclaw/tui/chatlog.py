@@ -85,6 +85,8 @@ class ChatLog(ScrollView, can_focus=True):
             self._go_to_end()
         elif anchor is not None:
             self._return_to(*anchor)
+        if self.items and 0 < self.virtual_size.height <= self.size.height:
+            self.post_message(self.OlderWanted())  # there is room, and no way to scroll
         self.refresh()
 
     def begin(self) -> None:
@@ -100,6 +102,15 @@ class ChatLog(ScrollView, can_focus=True):
         self._drawn.clear()
         self._measure()
         self.refresh()
+
+    def action_scroll_home(self) -> None:
+        self._follows = False
+        self.scroll_to(y=0, animate=False, immediate=True)
+        self.post_message(self.OlderWanted())
+
+    def action_scroll_end(self) -> None:
+        self._follows = True
+        self._go_to_end()
 
     def action_unfold(self) -> None:
         self._all_unfolded = not self._all_unfolded

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.content import Content
 from textual.message import Message
 from textual.widgets import OptionList, TextArea
 from textual.widgets.option_list import Option
@@ -40,7 +40,7 @@ class Composer(Vertical):
     DEFAULT_CSS = """
     Composer { height: auto; }
     Composer OptionList { display: none; height: auto; max-height: 8; padding: 0 1; }
-    Composer OptionList { border: none; background: $panel; }
+    Composer OptionList { border: none; background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
     Composer.suggesting OptionList { display: block; }
     Composer TextArea { height: auto; min-height: 3; max-height: 10; padding: 0 1; }
     Composer TextArea { border: round $primary 50%; background: $background; }
@@ -72,6 +72,7 @@ class Composer(Vertical):
             soft_wrap=True,
             tab_behavior="focus",
             highlight_cursor_line=False,
+            placeholder="Write a message. / for commands, F1 for keys",
         )
 
     @property
@@ -164,6 +165,5 @@ class Composer(Vertical):
         self.writing.focus()
 
 
-def _line(suggestion: Suggestion) -> Text:
-    line = Text(suggestion.label.ljust(14), style="bold", no_wrap=True, overflow="ellipsis")
-    return line.append(f" {suggestion.help}", style="not bold dim")
+def _line(suggestion: Suggestion) -> Content:
+    return Content.assemble((suggestion.label.ljust(14), "bold"), (f" {suggestion.help}", "dim"))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
@@ -17,6 +18,7 @@ from textual.widgets.option_list import Option
 from openclaw.tui.rows import (
     QUIET,
     RUNNING,
+    UNREAD,
     Branch,
     age_of,
     branch_words,
@@ -28,7 +30,7 @@ from openclaw.tui.rows import (
 )
 
 Json = dict[str, Any]
-MARK_STYLES = {RUNNING: "bold green", QUIET: ""}
+MARK_STYLES: Final = {RUNNING: "bold $text-success", UNREAD: "bold $text-warning", QUIET: ""}
 
 
 class Chosen(Message):
@@ -42,6 +44,7 @@ class Chosen(Message):
 class Rows(OptionList):
     """A list that is moved through like a page of text."""
 
+    DEFAULT_CSS = "Rows { text-wrap: nowrap; text-overflow: ellipsis; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "cursor_down", show=False),
         Binding("k", "cursor_up", show=False),
@@ -157,21 +160,22 @@ class TreePane(Vertical):
         self.post_message(Chosen(str(event.option.id)))
 
 
-def _row_line(row: Json, open_key: str, now_ms: int, width: int) -> Text:
+def _row_line(row: Json, open_key: str, now_ms: int, width: int) -> Content:
     mark, age = mark_of(row, open_key), age_of(row, now_ms)
-    is_open = row.get("key") == open_key
-    line = Text(no_wrap=True, overflow="ellipsis")
-    line.append(f"{mark} ", style=MARK_STYLES.get(mark, "bold yellow"))
-    title = Text(title_of(row), style="bold" if is_open or mark.strip() else "")
-    title.truncate(max(width - len(age) - 4, 4), overflow="ellipsis", pad=True)
-    return line.append_text(title).append(f" {age}", style="dim")
+    title = Text(title_of(row))
+    title.truncate(max(width - len(age) - 3, 4), overflow="ellipsis", pad=True)
+    stands_out = row.get("key") == open_key or mark != QUIET
+    return Content.assemble(
+        (f"{mark} ", MARK_STYLES[mark]), (title.plain, "bold" if stands_out else ""), (f" {age}", "dim")
+    )
 
 
-def _branch_line(branch: Branch, open_key: str) -> Text:
-    line = Text(no_wrap=True, overflow="ellipsis")
-    if branch.depth:
-        line.append("  " * (min(branch.depth, 8) - 1) + "└ ", style="dim")
+def _branch_line(branch: Branch, open_key: str) -> Content:
     mark = mark_of(branch.row, open_key)
-    line.append(f"{mark} ", style=MARK_STYLES.get(mark, "bold yellow"))
-    line.append(title_of(branch.row), style="bold" if branch.key == open_key else "")
-    return line.append(f"  {branch_words(branch.row)}", style="dim")
+    guide = "  " * (min(branch.depth, 8) - 1) + "└ " if branch.depth else ""
+    return Content.assemble(
+        (guide, "dim"),
+        (f"{mark} ", MARK_STYLES[mark]),
+        (title_of(branch.row), "bold" if branch.key == open_key else ""),
+        (f"  {branch_words(branch.row)}", "dim"),
+    )

@@ -50,8 +50,14 @@ def mark_of(row: Mapping[str, Any], open_key: str) -> str:
 
 
 def age_of(row: Mapping[str, Any], now_ms: int) -> str:
-    at_ms = row.get("updatedAt")
-    return age(now_ms - at_ms) if isinstance(at_ms, int) else ""
+    at_ms = last_used_ms(row)
+    return age(now_ms - at_ms) if at_ms else ""
+
+
+def last_used_ms(row: Mapping[str, Any]) -> int:
+    """When somebody last spoke there; to be read or renamed does not count where that is known."""
+    at_ms = row.get("lastInteractionAt") or row.get("updatedAt")
+    return at_ms if isinstance(at_ms, int) else 0
 
 
 def fits(row: Mapping[str, Any], wanted: str) -> bool:
@@ -61,11 +67,8 @@ def fits(row: Mapping[str, Any], wanted: str) -> bool:
 
 
 def newest_first(rows: Iterable[Json]) -> list[Json]:
-    """Pinned ones before the others, each part by its last change."""
-    return sorted(
-        rows,
-        key=lambda row: (not row.get("pinned"), -int(row.get("updatedAt") or 0), str(row.get("key"))),
-    )
+    """Pinned ones before the others, each part by when it was last used."""
+    return sorted(rows, key=lambda row: (not row.get("pinned"), -last_used_ms(row), str(row.get("key"))))
 
 
 def facts_of(row: Mapping[str, Any]) -> str:

@@ -140,7 +140,10 @@ class Talk:
         self.look(answer)
 
     def look(self, answer: Json) -> None:
-        """Take over the queue as the gateway tells it."""
+        """Take over the queue as the gateway tells it, and the cursor if it leaves nothing out."""
+        messages = answer.get("messages") or []
+        if "sessionId" in answer and messages and seq_of(messages[-1]) <= self._last_seq:
+            self.cursor = answer.get("deltaCursor") or self.cursor
         waiting = (answer.get("pendingInputs") or {}).get("items") or []
         self.queue = [Waiting(str(item.get("runId")), safe_line(_input_text(item))) for item in waiting]
         queued = {item.run_id for item in self.queue}

@@ -67,10 +67,11 @@ async def test_sizes_have_limits(room: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(media, "MAX_TOTAL_BYTES", 15)
     for name, size in (("empty", 0), ("ten", 10), ("eleven", 11), ("five", 5), ("one", 1)):
         (room / name).write_bytes(b"x" * size)
-    loaded = await load_media(listed(room, "empty", "ten", "eleven", "five", "one"), wanted=True)
+    loaded = await load_media(listed(room, "empty", "eleven", "ten", "five", "one"), wanted=True)
     assert [one.name for one in loaded.files] == ["ten", "five"]
     assert [note.partition(" was")[0] for note in loaded.notes] == ["[empty", "[eleven", "[one"]
-    assert "it is empty" in loaded.notes[0] and "together" in loaded.notes[2]
+    assert "it is empty" in loaded.notes[0] and "more than" in loaded.notes[1]
+    assert "together" in loaded.notes[2]
 
 
 def delivery(body: Any) -> Delivery:

@@ -331,7 +331,7 @@ FIELDS = st.sampled_from(
 
 
 @given(st.dictionaries(FIELDS, JSONISH, max_size=4))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_no_update_can_stop_the_reading(strange: Json) -> None:
     assert isinstance(read(message_of(ANN, TOPIC, "x", 1) | strange), Said | Moved | Ignored)
 

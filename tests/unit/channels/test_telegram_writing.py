@@ -69,7 +69,7 @@ def test_a_form_does_not_stand_inside_itself() -> None:
 
 @given(MARKED)
 @example("**[x](https://x.y)*_`<`|| |||")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_the_markup_is_always_whole_and_nothing_grows(text: str) -> None:
     shown, entities = read_html(to_html(text))
     assert real_units(shown) <= real_units(text)

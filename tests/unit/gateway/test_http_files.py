@@ -13,10 +13,16 @@ from openclaw.gateway.http.files import lighten, read_pages
     ("source", "served"),
     [
         ("a;\n  b;\n", "a;\nb;\n"),
+        ("const a = { b: [1, 2] };", "const a={b:[1,2]};"),
+        ("if (a === -1 && !b) return x in [c];", "if(a===-1&&!b)return x in[c];"),
+        ('f("a = { b }", c => d);', 'f("a = { b }",c=>d);'),
+        ('f("a = " + \'"\');', 'f("a = " + \'"\');'),
+        ("const a = / = /;", "const a = / = /;"),
+        ("const a = `b = ${ c }`;", "const a = `b = ${ c }`;"),
         ("/** What. */\nf();", "\nf();"),
         ("/**\n * What.\n * Why.\n */\nf();", "\n\n\n\nf();"),
         ("  // Why\n  f();", "\nf();"),
-        ("f(); // why", "f(); // why"),
+        ("f( ); // why", "f( ); // why"),
         ("f('/* no */');", "f('/* no */');"),
         ("/* a */ f();", "f();"),
         ("/* a\n b */ f();", "\nf();"),
@@ -28,6 +34,12 @@ from openclaw.gateway.http.files import lighten, read_pages
 def test_comments_and_blanks_at_the_front_are_left_out(source: str, served: str) -> None:
     assert lighten(source) == served
     assert served.count("\n") == source.count("\n")
+
+
+def test_blanks_in_a_sheet_are_left_out_where_they_mean_nothing() -> None:
+    source = "a > b, c :hover { d: e f; --g: calc(1px + 2px); }\n  @media (max-width: 9px) { h { i: j } }"
+    served = "a > b,c :hover{d:e f;--g:calc(1px + 2px);}\n@media (max-width:9px){h{i:j}}"
+    assert lighten(source, sheet=True) == served
 
 
 def test_no_file_of_the_page_has_a_text_that_goes_over_lines() -> None:

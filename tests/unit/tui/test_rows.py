@@ -62,7 +62,8 @@ def test_order_age_and_search() -> None:
         {"key": "never"},
     ]
     assert [row["key"] for row in newest_first(rows)] == ["pinned", "a", "b", "old", "never"]
-    assert (age_of({"updatedAt": 0}, 120_000), age_of({}, 5)) == ("2m", "")
+    used: Json = {"updatedAt": 100_000, "lastInteractionAt": 60_000}
+    assert (age_of(used, 180_000), age_of({"updatedAt": 60_000}, 120_000), age_of({}, 5)) == ("2m", "1m", "")
     row = {"key": "agent:main:tea", "label": "Green Leaves"}
     assert fits(row, "") and fits(row, "LEAV green") and fits(row, "main:tea")
     assert not fits(row, "green coffee")

@@ -22,6 +22,7 @@ from openclaw.channels.matrix.wire import (
     LoggedIn,
     Members,
     Page,
+    Profile,
     SentEvent,
     Sync,
     Trouble,
@@ -91,6 +92,14 @@ class Homeserver:
 
     async def who_am_i(self) -> WhoAmI:
         return _read(WhoAmI, await self._call(self._requests.whoami("")))
+
+    async def name_of(self, user_id: str) -> str:
+        """The name that an account shows; empty when it has none."""
+        try:
+            found = await self._call(self._requests.profile_get_displayname(user_id))
+        except Refused:
+            return ""
+        return _read(Profile, found).displayname
 
     # -- receiving -----------------------------------------------------------------------------
 

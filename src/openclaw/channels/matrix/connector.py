@@ -76,7 +76,8 @@ class MatrixConnector:
     async def run(self, door: Door) -> None:
         try:
             await self._introduce()
-            me = Me(self._options.user_id, self.channel, self.account_id)
+            name = await self._server.name_of(self._options.user_id)
+            me = Me(self._options.user_id, self.channel, self.account_id, name)
             intake = Intake(
                 self._server, self._rooms, me, door, self._clock, largest_file=self._options.largest_file
             )

@@ -33,6 +33,7 @@ class Me(Struct, frozen=True):
     user_id: str
     channel: str = "matrix"
     account_id: str = "default"
+    name: str = ""  # as people see it where a room knows no other
 
 
 class FileRef(Struct, frozen=True):
@@ -109,7 +110,9 @@ def with_answered(said: Said, answered: Event, room: Room, me: Me) -> Said:
         said,
         envelope=msgspec.structs.replace(said.envelope, replied_to_us=is_ours),
         quoted=_without_fallback(text),
-        quoted_sender=_line(room.name_of(answered.sender)) or answered.sender or None,
+        quoted_sender=_line(room.name_of(answered.sender) or (me.name if is_ours else ""))
+        or answered.sender
+        or None,
     )
 
 
@@ -188,7 +191,7 @@ def mentions(event: Event, room: Room, me: Me) -> bool:
 
 def _names(room: Room, me: Me) -> tuple[str, ...]:
     """What people call us: our id, `@` with the first part of it, and the name we have in this room."""
-    shown = _line(room.name_of(me.user_id))
+    shown = _line(room.name_of(me.user_id)) or _line(me.name)
     names = [me.user_id, me.user_id.partition(":")[0]]
     return (*names, shown) if shown and len(shown) > 1 else tuple(names)
 

@@ -90,6 +90,10 @@ class WhoAmI(Struct, frozen=True):
     device_id: str = ""
 
 
+class Profile(Struct, frozen=True):
+    displayname: str = ""
+
+
 class LoggedIn(Struct, frozen=True):
     user_id: str
     access_token: str

@@ -42,7 +42,9 @@ _ALLOWED = ["message"]
 
 
 class TelegramConnector:
-    abilities = Abilities(longest_text=LONGEST, topics=True, editing=True, typing=True, media=True)
+    abilities = Abilities(
+        longest_text=LONGEST, topics=True, editing=True, typing=True, media=True, binds_threads=True
+    )
 
     def __init__(self, ground: Ground, options: Options) -> None:
         self.channel, self.account_id = ground.channel, ground.account_id
@@ -206,6 +208,9 @@ class TelegramConnector:
 
     async def draft(self, outgoing: Outgoing) -> str | None:
         return await self._sender.draft(outgoing)
+
+    async def open_thread(self, to: str, title: str) -> str:
+        return await self._sender.open_thread(to, title)
 
     async def recall(self) -> None:
         await self._memory.recall()

@@ -16,7 +16,7 @@ from msgspec import Struct
 from openclaw.channels.base import Attachment, NotSent, Outgoing, Sent
 from openclaw.channels.telegram.api import BotApi, Refused, TelegramError, Unclear, Unreachable, Upload
 from openclaw.channels.telegram.memory import Memory
-from openclaw.channels.telegram.wire import SentMessage
+from openclaw.channels.telegram.wire import NewTopic, SentMessage
 from openclaw.channels.telegram.writing import Piece, pieces_of
 from openclaw.engine.ports import Clock
 
@@ -29,7 +29,10 @@ MOST_PIECES = 12
 PHOTO_TYPES = ("image/jpeg", "image/png", "image/webp")
 _CHAT = re.compile(r"-?[0-9]{1,20}|@[A-Za-z0-9_]{4,64}")
 _decode_sent = msgspec.json.Decoder(SentMessage).decode
+_decode_topic = msgspec.json.Decoder(NewTopic).decode
 
+# The form cannot be read, or shows nothing (an empty quotation): the text as it was written will do.
+_FORM_REFUSED = ("can't parse entities", "message text is empty", "text must be non-empty")
 _REASONS = (
     ("blocked by the user", "the person has blocked the bot"),
     ("user is deactivated", "the person's account is gone"),
@@ -99,7 +102,7 @@ class Sender:
         try:
             data = await self._api.call("sendMessage", params | {"text": piece.html, "parse_mode": "HTML"})
         except Refused as refused:
-            if not refused.says("can't parse entities"):
+            if not refused.says(*_FORM_REFUSED):
                 raise
             data = await self._api.call("sendMessage", params | {"text": piece.plain})
         return _message_id(data)
@@ -111,7 +114,7 @@ class Sender:
             try:
                 await self._api.call("editMessageText", params | {"text": piece.html, "parse_mode": "HTML"})
             except Refused as refused:
-                if not refused.says("can't parse entities"):
+                if not refused.says(*_FORM_REFUSED):
                     raise
                 await self._api.call("editMessageText", params | {"text": piece.plain})
         except Refused as refused:
@@ -170,6 +173,19 @@ class Sender:
         place = self.place_of(Outgoing(key="", to=to, thread_id=thread_id))
         params = {"chat_id": place.chat_id, "message_thread_id": place.thread_id, "action": "typing"}
         await self._api.call("sendChatAction", params)
+
+    async def open_thread(self, to: str, title: str) -> str:
+        """A new topic of a forum group; its number. Other chats have no topics (BIND-1)."""
+        place = self.place_of(Outgoing(key="", to=to))
+        try:
+            made = await self._api.call("createForumTopic", {"chat_id": place.chat_id, "name": title[:128]})
+            return str(_decode_topic(made).message_thread_id)
+        except Refused as refused:
+            if refused.says("not a forum", "supergroup is needed"):
+                raise NotSent("this chat has no topics; only a forum group has them") from None
+            raise _not_sent(refused) from None
+        except msgspec.MsgspecError:
+            raise NotSent("Telegram's answer about the new topic cannot be read") from None
 
 
 Step = Callable[[Place], Awaitable[str]]

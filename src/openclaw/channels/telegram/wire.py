@@ -121,3 +121,9 @@ class FilePath(Struct, frozen=True):
 
 class SentMessage(Struct, frozen=True):
     message_id: int
+
+
+class NewTopic(Struct, frozen=True):
+    """A topic of a forum group that was opened for us."""
+
+    message_thread_id: int

@@ -46,7 +46,7 @@ export function ask(title, field, verb, done) {
   const close = () => dialog.close();
   const form = h("form", { method: "dialog", onsubmit: (event) => { event.preventDefault(); close(); done(); } },
     h("h2", null, title), field,
-    h("div", { class: "row end" }, h("button", { type: "button", onclick: close }, "Cancel"),
+    h("div", { class: "row end" }, h("button", { onclick: close }, "Cancel"),
       h("button", { type: "submit", class: "primary" }, verb)));
   const dialog = h("dialog", { class: "dialog", "aria-label": title, onclose: () => dialog.remove() }, form);
   document.body.append(dialog);

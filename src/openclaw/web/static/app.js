@@ -60,9 +60,9 @@ function drawRail() {
   fill(shell.rail, link("s", "Chat", "chat", sessions.lastKey ? `#${sessionPath(sessions.lastKey)}` : "#/"),
     listPanels().map((panel) => link(panel.id, panel.title, panel.icon, `#/${panel.id}`)),
     h("span", { class: "spring" }),
-    h("button", { class: "railitem", type: "button", title: "Light or dark", "aria-label": "Light or dark",
+    h("button", { class: "railitem", title: "Light or dark", "aria-label": "Light or dark",
       onclick: toggleTheme }, icon("theme"), h("span", null, "Theme")),
-    h("button", { class: "railitem", type: "button", title: "Sign this browser out", "aria-label": "Sign out",
+    h("button", { class: "railitem", title: "Sign this browser out", "aria-label": "Sign out",
       onclick: signOut }, icon("out"), h("span", null, "Sign out")));
 }
 
@@ -96,10 +96,10 @@ function drawStatus(status) {
     fill(shell.banner, h("div", { class: "card signin" }, h("h1", null, "Sign this browser in"),
       h("p", null, "Run this on the gateway's machine and open the link that it prints. A link works once."),
       h("pre", null, "openclaw dashboard"),
-      h("button", { type: "button", class: "primary", onclick: () => location.reload() }, "I have opened the link")));
+      h("button", { class: "primary", onclick: () => location.reload() }, "I have opened the link")));
   } else if (status !== "open") {
     fill(shell.banner, h("span", null, text[status]),
-      h("button", { type: "button", class: "link", onclick: () => wire.retryNow() }, "Try now"));
+      h("button", { class: "link", onclick: () => wire.retryNow() }, "Try now"));
   }
   announce(status === "open" ? "Connected" : text[status] ?? "Signed out");
 }

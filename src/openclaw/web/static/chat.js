@@ -6,8 +6,8 @@
 import { announce, fill, h, tokens } from "./dom.js";
 import { actionsOf, attempt, restore } from "./actions.js";
 import { ChatLog, idOf, seqOf } from "./chatlog.js";
-import { icon } from "./icons.js";
-import { openMenu } from "./menu.js";
+import { icon, iconButton } from "./icons.js";
+import { menuButton } from "./menu.js";
 import { compactionBoundary, plain, renderLive, renderMessage, resetBoundary } from "./message.js";
 import { outbox } from "./outbox.js";
 import { navigate } from "./routes.js";
@@ -18,15 +18,24 @@ import "./composer.js";
 const NEAR_PX = 900;
 const BOTTOM_PX = 48;
 
+const sizes = new WeakMap();
+
+/** How much a message says; one that grew is drawn again. */
+function sizeOf(message) {
+  if (!sizes.has(message)) sizes.set(message, JSON.stringify(message.content ?? "").length);
+  return sizes.get(message);
+}
+
 class Chat extends HTMLElement {
   connectedCallback() {
     if (this.scroller) return;
     this.units = new Map();
+    this.ownTop = null;
     this.head = h("header", { class: "chathead" });
     this.thread = h("div", { class: "thread" });
     this.scroller = h("div", { class: "scroller", tabindex: "0", role: "log", "aria-live": "off", "aria-label": "Conversation",
       onscroll: () => this.onScroll() }, this.thread);
-    this.latest = h("button", { type: "button", class: "tolatest", hidden: true, onclick: () => this.toLatest() },
+    this.latest = h("button", { class: "tolatest", hidden: true, onclick: () => this.toLatest() },
       icon("down"), "Latest");
     this.queue = h("div", { class: "queue" });
     this.composer = h("oc-composer");
@@ -39,6 +48,7 @@ class Chat extends HTMLElement {
     this.offs = [
       sessions.onChange(() => this.drawHead()),
       outbox.onChange((item, sent) => this.onOutbox(item, sent)),
+      wire.on("chat", (event) => event.sessionKey === this.key && event.state === "final" && announce(textOf(event.message).slice(0, 500))),
     ];
     this.onVisible = () => this.markRead();
     document.addEventListener("visibilitychange", this.onVisible);
@@ -93,13 +103,15 @@ class Chat extends HTMLElement {
     this.log.place = {};
     if (this.log.hasNewer) this.log.open();
     this.draw();
-    this.scroller.scrollTop = this.scroller.scrollHeight;
   }
 
   onScroll() {
     const { scrollTop, scrollHeight, clientHeight } = this.scroller;
     const below = scrollHeight - scrollTop - clientHeight;
-    if (this.quiet) return;
+    // Where this page itself scrolled to says nothing about what its reader wants.
+    const own = this.ownTop !== null && Math.abs(scrollTop - this.ownTop) < 2;
+    this.ownTop = null;
+    if (own) return;
     this.stick = below < BOTTOM_PX && !this.log.hasNewer;
     if (scrollTop < NEAR_PX && this.log.loaded && this.log.canReadBack) this.log.older();
     else if (below < NEAR_PX && this.log.hasNewer) this.log.newer();
@@ -117,11 +129,11 @@ class Chat extends HTMLElement {
     if (!this.log) return;
     const anchor = this.stick ? null : this.anchor();
     this.drawThread();
-    this.quiet = true;
+    const top = this.scroller.scrollTop;
     if (this.target) this.showTarget();
     else if (this.stick) this.scroller.scrollTop = this.scroller.scrollHeight;
     else if (anchor?.node.isConnected) this.scroller.scrollTop += anchor.node.getBoundingClientRect().top - anchor.top;
-    this.quiet = false;
+    if (this.scroller.scrollTop !== top) this.ownTop = this.scroller.scrollTop;
     this.drawHead();
     this.drawQueue();
     this.composer.setState({ running: this.log.running });
@@ -195,7 +207,7 @@ class Chat extends HTMLElement {
       if (message.role === "toolResult" && calls.has(message.toolCallId)) continue;
       const answered = Array.isArray(message.content) ? message.content.filter((block) => results.has(block?.id)).length : 0;
       const waits = log.running && message.__openclaw.runId === log.live.runId;
-      const sign = `${answered}${waits}${JSON.stringify(message.content).length}`;
+      const sign = `${answered}${waits}${sizeOf(message)}`;
       units.push({ id: idOf(message), sign, build: () => renderMessage(message, results, waits) });
     }
     units.push(...this.compactions(before, null));
@@ -234,7 +246,7 @@ class Chat extends HTMLElement {
     const at = log.windowOf(message.window);
     const begins = before ? before.window !== message.window : !log.hasOlder && at !== -1 && at + 1 < log.windows.length;
     if (begins && at !== -1) {
-      const undo = message.window === log.currentId ? h("button", { type: "button", class: "link",
+      const undo = message.window === log.currentId ? h("button", { class: "link",
         onclick: () => restore(this.key, "Not taken back") }, "Take it back") : null;
       units.push({ id: `window:${message.window}`, sign: String(Boolean(undo)), build: () => resetBoundary(log.windows[at], undo) });
     }
@@ -261,13 +273,11 @@ class Chat extends HTMLElement {
     if (sign === this.headSign) return;
     this.headSign = sign;
     if (this.key) document.title = `${title} · OpenClaw`;
-    fill(this.head, h("button", { type: "button", class: "iconbutton narrowonly", "aria-label": "Back to the sessions",
-      onclick: () => navigate("/") }, icon("back")),
+    fill(this.head, iconButton("Back to the sessions", "back", () => navigate("/"), { class: "narrowonly" }),
     h("div", { class: "headtext" }, h("h1", { title: this.key }, title),
       h("p", { class: "dim" }, [row?.model, share !== null && `${tokens(row.totalTokens)} of ${tokens(row.contextTokens)} tokens, ${share} %`,
         this.log?.compacting && "compacting …", row?.archived && "archived"].filter(Boolean).join(" · "))),
-    row && h("button", { type: "button", class: "iconbutton", "aria-label": "Actions for this session", "aria-haspopup": "menu",
-      "aria-expanded": "false", onclick: (event) => openMenu(event.currentTarget, actionsOf(sessions.get(this.key) ?? row)) }, icon("more")));
+    row && menuButton("Actions for this session", () => actionsOf(sessions.get(this.key) ?? row)));
   }
 
   /** What waits for its turn, and what waits for the connection; each can be taken back. */
@@ -282,8 +292,8 @@ class Chat extends HTMLElement {
 
   chip(state, text, cancel, again = null) {
     return h("div", { class: "queued" }, h("span", { class: "state" }, state), h("span", { class: "preview" }, text.slice(0, 200)),
-      again && h("button", { type: "button", class: "link", onclick: again }, "Try again"),
-      h("button", { type: "button", class: "quiet", "aria-label": `Cancel: ${text.slice(0, 60)}`, onclick: cancel }, "×"));
+      again && h("button", { class: "link", onclick: again }, "Try again"),
+      h("button", { class: "quiet", "aria-label": `Cancel: ${text.slice(0, 60)}`, onclick: cancel }, "×"));
   }
 }
 

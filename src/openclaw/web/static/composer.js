@@ -1,7 +1,7 @@
 /** Where a person writes: drafts that survive, attachments by button, drop or paste, completion of slash commands. */
 
 import { fill, h, notice } from "./dom.js";
-import { icon } from "./icons.js";
+import { icon, iconButton } from "./icons.js";
 import { wire } from "./wire.js";
 
 const DRAFT = "openclaw.draft.";
@@ -44,14 +44,11 @@ class Composer extends HTMLElement {
     this.box = h("ul", { id: "completions", class: "plain options completions", role: "listbox", "aria-label": "Commands", hidden: true });
     this.picker = h("input", { type: "file", multiple: true, hidden: true, "aria-label": "Files to attach",
       onchange: () => { this.attach([...this.picker.files]); this.picker.value = ""; } });
-    this.stop = h("button", { type: "button", class: "iconbutton stop", "aria-label": "Stop", title: "Stop", hidden: true,
-      onclick: () => this.emit("stop") }, icon("stop"));
+    this.stop = iconButton("Stop", "stop", () => this.emit("stop"), { class: "stop", hidden: true });
     this.hint = h("p", { class: "hint" });
     this.append(this.box, this.chips, h("div", { class: "composer" },
-      h("button", { type: "button", class: "iconbutton", "aria-label": "Attach files", title: "Attach", onclick: () => this.picker.click() },
-        icon("clip")), this.picker, this.field, this.stop,
-      h("button", { type: "button", class: "iconbutton send", "aria-label": "Send", title: "Send", onclick: () => this.send() },
-        icon("send"))), this.hint);
+      iconButton("Attach files", "clip", () => this.picker.click()), this.picker, this.field, this.stop,
+      iconButton("Send", "send", () => this.send(), { class: "send" })), this.hint);
     this.setState({ running: false });
   }
 
@@ -165,7 +162,7 @@ class Composer extends HTMLElement {
   drawChips() {
     fill(this.chips, this.files.map((file, i) => h("span", { class: "chip" },
       file.mimeType.startsWith("image/") ? h("img", { src: `data:${file.mimeType};base64,${file.content}`, alt: "" }) : icon("file"),
-      file.fileName, h("button", { type: "button", class: "quiet", "aria-label": `Remove ${file.fileName}`, onclick: () => {
+      file.fileName, h("button", { class: "quiet", "aria-label": `Remove ${file.fileName}`, onclick: () => {
         this.files.splice(i, 1);
         this.drawChips();
       } }, "×"))));

@@ -37,7 +37,7 @@ class Devices extends Panel {
   }
 
   async remove(row, name) {
-    if (!await sure(`Remove ${name}?`, "Its tokens end now and its connections close. It has to ask again.", "Remove")) return;
+    await sure(`Remove ${name}?`, "Its tokens end now and its connections close. It has to ask again.", "Remove");
     await attempt(wire.call("device.pair.remove", { deviceId: row.deviceId }), "Not removed");
     this.refresh();
   }

@@ -10,12 +10,13 @@ const SVG = "http://www.w3.org/2000/svg";
 
 /**
  * One element. `props`: `on…` adds a listener, `class` and `data-…` are attributes, null and false are left out.
- * Attributes that could run code or style (`style`, `srcdoc`, `on…` as text) are refused.
+ * Attributes that could run code or style (`style`, `srcdoc`, `on…` as text) are refused. A button sends no form.
  * @param {string} tag @param {Object<string, any>|null} [props] @param {...(Node|string|number|null|false|Array)} children
  * @returns {HTMLElement}
  */
 export function h(tag, props, ...children) {
   const element = document.createElement(tag);
+  if (tag === "button") element.type = "button";
   for (const [name, value] of Object.entries(props ?? {})) setOne(element, name, value);
   element.append(...flat(children));
   return element;
@@ -107,8 +108,8 @@ export function notice(text, { action, run, seconds = 8 } = {}) {
   const place = document.getElementById("notices");
   const close = () => box.remove();
   const box = h("div", { class: "notice" }, h("span", null, text),
-    action && h("button", { class: "link", type: "button", onclick: () => { close(); run?.(); } }, action),
-    h("button", { class: "quiet", type: "button", "aria-label": "Dismiss", onclick: close }, "×"));
+    action && h("button", { class: "link", onclick: () => { close(); run?.(); } }, action),
+    h("button", { class: "quiet", "aria-label": "Dismiss", onclick: close }, "×"));
   place?.append(box);
   if (seconds) setTimeout(close, seconds * 1000);
   announce(text);

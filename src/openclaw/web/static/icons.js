@@ -1,6 +1,6 @@
 /** The page's own small pictures: one path each, drawn on a grid of 16, in the colour of the text around them. */
 
-import { svg } from "./dom.js";
+import { h, svg } from "./dom.js";
 
 const PATHS = {
   chat: "M2.5 3.5h11v7h-6l-3 3v-3h-2z",
@@ -37,4 +37,10 @@ const PATHS = {
 export function icon(name) {
   return svg("svg", { class: "icon", viewBox: "0 0 16 16", "aria-hidden": "true", focusable: "false" },
     svg("path", { d: PATHS[name] ?? name }));
+}
+
+/** A button that is only a picture; `label` is what it does. @param {string} label @param {string} name
+ * @param {(event: MouseEvent) => void} onclick @param {Object<string, any>} [props] */
+export function iconButton(label, name, onclick, { class: kind = "", ...props } = {}) {
+  return h("button", { class: `iconbutton ${kind}`, title: label, "aria-label": label, onclick, ...props }, icon(name));
 }

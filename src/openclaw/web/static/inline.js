@@ -7,6 +7,8 @@ import { h } from "./dom.js";
 
 /** Marks that may be open at once; deeper ones are text. */
 const MOST_OPEN = 24;
+/** Elements of one text; after these, marks are text. */
+const MOST_ELEMENTS = 400;
 const LONGEST_URL = 2000;
 const TAGS = { "**": "strong", __: "strong", "*": "em", _: "em", "~~": "del" };
 const SPECIAL = /[\\`*_~[\]!<\n]|https?:\/\//g;
@@ -39,6 +41,7 @@ class Reader {
     this.at = 0;
     /** @type {{mark: string, out: (Node|string)[], start: number, image?: boolean}[]} open marks, the outermost first */
     this.stack = [{ mark: "", out: [], start: 0 }];
+    this.made = 0;
     this.ticks = null;
     this.nextParen = -1;
     this.nextAngle = -1;
@@ -51,15 +54,16 @@ class Reader {
   read() {
     const { text } = this;
     const special = new RegExp(SPECIAL);
-    while (this.at < text.length) {
+    while (this.at < text.length && this.made < MOST_ELEMENTS) {
       special.lastIndex = this.at;
       const found = special.exec(text);
       const upTo = found ? found.index : text.length;
-      if (upTo > this.at) this.out.push(text.slice(this.at, upTo));
+      if (upTo > this.at) this.push(text.slice(this.at, upTo));
       this.at = upTo;
       if (found) this.special(found[0]);
     }
     while (this.stack.length > 1) this.giveUp();
+    if (this.at < text.length) this.push(text.slice(this.at));
     return this.stack[0].out;
   }
 
@@ -77,8 +81,18 @@ class Reader {
     }
   }
 
+  /** Texts that follow one another become one: nodes are what costs. */
+  push(node) {
+    const { out } = this;
+    if (typeof node === "string" && typeof out.at(-1) === "string") out[out.length - 1] += node;
+    else {
+      out.push(node);
+      this.made += typeof node !== "string";
+    }
+  }
+
   take(length, node) {
-    this.out.push(node);
+    this.push(node);
     this.at += length;
   }
 
@@ -98,9 +112,8 @@ class Reader {
   /** The innermost open mark was none: it and what followed become text again. */
   giveUp() {
     const { mark, out } = this.stack.pop();
-    const outer = this.out;
-    outer.push(mark);
-    for (const node of out) outer.push(node);
+    this.push(mark);
+    for (const node of out) this.push(node);
   }
 
   // -- code ----------------------------------------------------------------------------------------
@@ -126,7 +139,7 @@ class Reader {
     if (end === undefined) return this.take(length, "`".repeat(length));
     let inside = this.text.slice(from, end).replaceAll("\n", " ");
     if (inside.startsWith(" ") && inside.endsWith(" ") && inside.trim()) inside = inside.slice(1, -1);
-    this.out.push(h("code", null, inside));
+    this.push(h("code", null, inside));
     this.at = end + length;
     return undefined;
   }
@@ -173,8 +186,7 @@ class Reader {
   close(mark) {
     while (this.stack.at(-1).mark !== mark) this.giveUp();
     const { out } = this.stack.pop();
-    if (out.length === 0) this.out.push(mark + mark);
-    else this.out.push(h(TAGS[mark], null, out));
+    this.push(out.length ? h(TAGS[mark], null, out) : mark + mark);
   }
 
   // -- links ---------------------------------------------------------------------------------------
@@ -191,7 +203,7 @@ class Reader {
     }
     const { mark, out } = this.stack.pop();
     const words = out.length ? out : [target.url];
-    this.out.push(mark === "![" ? link(href, ["Picture: ", words]) : link(href, words));
+    this.push(mark === "![" ? link(href, ["Picture: ", words]) : link(href, words));
     this.at = target.end;
     return undefined;
   }

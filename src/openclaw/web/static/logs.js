@@ -25,9 +25,12 @@ class Logs extends Panel {
   build() {
     Object.assign(this, { lines: [], level: "info", cursor: null, follows: true });
     this.field = h("input", { type: "search", placeholder: "Filter", "aria-label": "Filter the log", oninput: () => this.redraw() });
-    this.levels = h("div");
+    const levels = choice("Least level", LEVELS, this.level, (level) => {
+      this.level = level;
+      this.redraw();
+    });
     this.end = button("To the end", () => this.follow(), { hidden: true });
-    this.frame("Logs", h("div", { class: "row wrap" }, this.levels, this.field, this.end));
+    this.frame("Logs", levels, this.field, this.end);
     this.box = h("div", { class: "log", role: "log", "aria-live": "off", tabindex: "0", "aria-label": "Log lines", onscroll: () => this.onScroll() });
     this.place = h("p", { class: "hint" });
     this.body.append(this.box, this.place);
@@ -55,13 +58,6 @@ class Logs extends Panel {
     const words = this.field.value.toLowerCase().split(/\s+/).filter(Boolean);
     const shown = this.lines.filter((line) => (RANK[line.level] ?? 1) >= RANK[this.level]
       && words.every((word) => `${line.name} ${line.message}`.toLowerCase().includes(word)));
-    if (this.drawnLevel !== this.level) {
-      this.drawnLevel = this.level;
-      fill(this.levels, choice("Least level", LEVELS, this.level, (level) => {
-        this.level = level;
-        this.redraw();
-      }));
-    }
     this.place.textContent = `${answer.file} · ${shown.length} of ${this.lines.length} lines`;
     const last = shown.at(-1);
     if (this.last === last && this.count === shown.length && last) return;

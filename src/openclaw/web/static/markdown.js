@@ -5,7 +5,7 @@
  */
 
 import { h } from "./dom.js";
-import { icon } from "./icons.js";
+import { iconButton } from "./icons.js";
 import { renderInline } from "./inline.js";
 
 const DEEPEST = 8;
@@ -13,11 +13,15 @@ const DEEPEST = 8;
 const SHOWN_CHARS = 40_000;
 const SHOWN_LINES = 400;
 const FOLDED_LINES = 40;
+const MOST_ELEMENTS = 1500;
 const FENCE = /^ {0,3}(`{3,}|~{3,})[ \t]*([^`\n]{0,80})/;
 const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+|$)/;
 const RULE = /^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$/;
 const ITEM = /^( *)([-*+]|\d{1,9}[.)])(?: +|$)/;
 const QUOTE = /^ {0,3}> ?/;
+
+/** What the text at hand may still cost, and the fence that was open where it was cut. */
+const state = { left: 0, fence: "" };
 
 /**
  * The nodes of a text. Long texts end with a button that shows the next part.
@@ -27,8 +31,11 @@ export function renderMarkdown(text, { limit = SHOWN_CHARS } = {}) {
   const fragment = document.createDocumentFragment();
   const end = text.length > limit ? cutAt(text, limit) : text.length;
   const lines = text.slice(0, end).split("\n").map((line) => line.replace(/\r$/, "").replace(/\t/g, "    "));
-  fragment.append(...blocks(lines, 0));
-  if (end < text.length) fragment.append(moreButton(text.slice(end), limit));
+  Object.assign(state, { left: MOST_ELEMENTS, fence: "" });
+  const [nodes, rest] = blocks(lines, 0);
+  fragment.append(...nodes);
+  const hidden = [...rest, ...(rest.length || end < text.length ? [text.slice(end)] : [])].join("\n");
+  if (hidden) fragment.append(moreButton(state.fence && !rest.length ? `${state.fence}\n${hidden}` : hidden, limit));
   return fragment;
 }
 
@@ -40,18 +47,19 @@ function cutAt(text, limit) {
 }
 
 function moreButton(rest, limit) {
-  const button = h("button", { type: "button", class: "showmore" }, `Show more (${rest.length.toLocaleString()} characters)`);
+  const button = h("button", { class: "showmore" }, `Show more (${rest.length.toLocaleString()} characters)`);
   button.onclick = () => button.replaceWith(renderMarkdown(rest, { limit }));
   return button;
 }
 
 // -- blocks ----------------------------------------------------------------------------------------
 
-/** @param {string[]} lines @param {number} depth @returns {Node[]} */
+/** The nodes of these lines, and the lines that would have cost too much.
+ * @param {string[]} lines @param {number} depth @returns {[Node[], string[]]} */
 function blocks(lines, depth) {
   const found = [];
   let at = 0;
-  while (at < lines.length) {
+  while (at < lines.length && state.left > 0) {
     const line = lines[at];
     if (line.trim() === "") {
       at += 1;
@@ -65,15 +73,28 @@ function blocks(lines, depth) {
               : isTable(lines, at) ? table(lines, at) : paragraph(lines, at, depth);
     found.push(node);
     at = next;
+    state.left -= 1;
   }
-  return found;
+  return [found, lines.slice(at)];
+}
+
+/** The same inside of something; what would cost too much is shown as it was written. */
+function inner(lines, depth) {
+  const [nodes, rest] = blocks(lines, depth);
+  return rest.length ? [...nodes, rest.join("\n")] : nodes;
+}
+
+function words(text) {
+  const nodes = renderInline(text);
+  state.left -= nodes.length;
+  return nodes;
 }
 
 function heading(lines, at) {
   const marks = HEADING.exec(lines[at])[1].length;
-  const words = lines[at].trim().slice(marks).trim();
+  const text = lines[at].trim().slice(marks).trim();
   // A page has one first heading of its own; those of a message come after it.
-  return [h(`h${Math.min(6, marks + 2)}`, { class: `md${marks}` }, renderInline(stripMarks(words))), at + 1];
+  return [h(`h${Math.min(6, marks + 2)}`, { class: `md${marks}` }, words(stripMarks(text))), at + 1];
 }
 
 function stripMarks(words) {
@@ -87,6 +108,8 @@ function fence(lines, at) {
   const start = at + 1;
   let end = start;
   while (end < lines.length && !closes(lines[end], marks)) end += 1;
+  if (end === lines.length) state.fence = lines[at];
+  state.left -= 8;
   return [codeBlock(lines.slice(start, end), info.trim().split(/\s/)[0]), end + 1];
 }
 
@@ -99,9 +122,8 @@ function closes(line, marks) {
 export function codeBlock(lines, language) {
   const folded = lines.length > SHOWN_LINES;
   const code = h("code", null, (folded ? lines.slice(0, FOLDED_LINES) : lines).join("\n"));
-  const copy = h("button", { type: "button", class: "iconbutton", "aria-label": "Copy the code", title: "Copy",
-    onclick: () => navigator.clipboard?.writeText(lines.join("\n")) }, icon("copy"));
-  const all = folded && h("button", { type: "button", class: "showmore", onclick: () => {
+  const copy = iconButton("Copy the code", "copy", () => navigator.clipboard?.writeText(lines.join("\n")));
+  const all = folded && h("button", { class: "showmore", onclick: () => {
     code.textContent = lines.join("\n");
     all.remove();
   } }, `Show all ${lines.length.toLocaleString()} lines`);
@@ -110,13 +132,13 @@ export function codeBlock(lines, language) {
 }
 
 function quote(lines, at, depth) {
-  const inner = [];
+  const quoted = [];
   let end = at;
   while (end < lines.length && lines[end].trim() !== "" && (QUOTE.test(lines[end]) || !interrupts(lines[end]))) {
-    inner.push(lines[end].replace(QUOTE, ""));
+    quoted.push(lines[end].replace(QUOTE, ""));
     end += 1;
   }
-  return [h("blockquote", null, blocks(inner, depth + 1)), end];
+  return [h("blockquote", null, inner(quoted, depth + 1)), end];
 }
 
 /** Whether a line begins something that ends a paragraph. */
@@ -128,7 +150,7 @@ function paragraph(lines, at, depth) {
   let end = at + 1;
   while (end < lines.length && lines[end].trim() !== "" && !(depth < DEEPEST && interrupts(lines[end])) &&
     !isTable(lines, end)) end += 1;
-  return [h("p", null, renderInline(lines.slice(at, end).map((line) => line.trim()).join("\n"))), end];
+  return [h("p", null, words(lines.slice(at, end).map((line) => line.trim()).join("\n"))), end];
 }
 
 // -- lists -----------------------------------------------------------------------------------------
@@ -138,12 +160,12 @@ function list(lines, at, depth) {
   const ordered = marker.length > 1;
   const items = [];
   let end = at;
-  while (end < lines.length) {
+  while (end < lines.length && state.left > 0) {
     const found = ITEM.exec(lines[end]);
     if (!found || RULE.test(lines[end]) || (found[2].length > 1) !== ordered || found[1].length > indent.length + 3 ||
       found[1].length < indent.length) break;
-    const [inner, next] = itemLines(lines, end, found);
-    items.push(item(inner, depth));
+    const [own, next] = itemLines(lines, end, found);
+    items.push(item(own, depth));
     end = next;
   }
   const first = Number.parseInt(marker, 10);
@@ -154,7 +176,7 @@ function list(lines, at, depth) {
 function itemLines(lines, at, found) {
   const width = found[0].length;
   const deep = found[1].length + 2;
-  const inner = [lines[at].slice(width)];
+  const own = [lines[at].slice(width)];
   let end = at + 1;
   let blank = false;
   while (end < lines.length) {
@@ -163,19 +185,20 @@ function itemLines(lines, at, found) {
     else {
       const indent = line.length - line.trimStart().length;
       if (indent < deep && (blank || interrupts(line))) break;
-      if (blank) inner.push("");
-      inner.push(line.slice(Math.min(indent, width)));
+      if (blank) own.push("");
+      own.push(line.slice(Math.min(indent, width)));
       blank = false;
     }
     end += 1;
   }
-  return [inner, end];
+  return [own, end];
 }
 
-function item(inner, depth) {
-  const task = /^\[([ xX])\] /.exec(inner[0]);
-  if (task) inner[0] = inner[0].slice(4);
-  const nodes = blocks(inner, depth + 1);
+function item(lines, depth) {
+  const task = /^\[([ xX])\] /.exec(lines[0]);
+  if (task) lines[0] = lines[0].slice(4);
+  state.left -= 1;
+  const nodes = inner(lines, depth + 1);
   // One paragraph alone stands without its margins.
   if (nodes[0]?.nodeName === "P") nodes.splice(0, 1, ...nodes[0].childNodes);
   const box = task && h("input", { type: "checkbox", disabled: true, checked: task[1] !== " ",
@@ -192,14 +215,14 @@ function isTable(lines, at) {
 }
 
 function table(lines, at) {
+  const rows = [];
   const aligns = cells(lines[at + 1]).map((cell) => (cell.endsWith(":") ? (cell.startsWith(":") ? "center" : "right") : null));
   const row = (line, tag) => h("tr", null, cells(line).slice(0, aligns.length || 1)
-    .map((cell, i) => h(tag, { class: aligns[i] && `to-${aligns[i]}`, scope: tag === "th" ? "col" : null }, renderInline(cell))));
+    .map((cell, i) => h(tag, { class: aligns[i] && `to-${aligns[i]}`, scope: tag === "th" ? "col" : null }, words(cell))));
   let end = at + 2;
-  while (end < lines.length && lines[end].includes("|") && lines[end].trim() !== "") end += 1;
+  for (; end < lines.length && lines[end].includes("|") && lines[end].trim() !== "" && state.left > 0; end += 1) rows.push(row(lines[end], "td"));
   return [h("div", { class: "tablebox", tabindex: "0", role: "region", "aria-label": "Table" },
-    h("table", null, h("thead", null, row(lines[at], "th")),
-      h("tbody", null, lines.slice(at + 2, end).map((line) => row(line, "td"))))), end];
+    h("table", null, h("thead", null, row(lines[at], "th")), h("tbody", null, rows))), end];
 }
 
 function cells(line) {

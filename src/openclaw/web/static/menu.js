@@ -1,12 +1,20 @@
 /** A small menu under a button: arrows move, Enter chooses, Escape and a click elsewhere close. */
 
 import { h } from "./dom.js";
+import { iconButton } from "./icons.js";
+
+/** A button that opens a menu. @param {string} label @param {() => {label: string, run: () => void}[]} items
+ * @param {string} [kind] a class of its own */
+export function menuButton(label, items, kind = "") {
+  return iconButton(label, "more", (event) => openMenu(event.currentTarget, items()),
+    { class: kind, "aria-haspopup": "menu", "aria-expanded": "false" });
+}
 
 /**
  * @param {HTMLElement} anchor the button that opened it; gets the focus back
  * @param {{label: string, run: () => void, danger?: boolean}[]} items
  */
-export function openMenu(anchor, items) {
+function openMenu(anchor, items) {
   const close = (refocus = true) => {
     box.remove();
     removeEventListener("pointerdown", outside, true);
@@ -14,7 +22,7 @@ export function openMenu(anchor, items) {
     if (refocus) anchor.focus();
   };
   const outside = (event) => !box.contains(event.target) && close(false);
-  const buttons = items.map((item) => h("button", { type: "button", role: "menuitem", tabindex: "-1",
+  const buttons = items.map((item) => h("button", { role: "menuitem", tabindex: "-1",
     class: item.danger ? "danger" : null, onclick: () => { close(); item.run(); } }, item.label));
   const box = h("div", { class: "menu", role: "menu", "aria-label": anchor.getAttribute("aria-label") ?? "Menu",
     onkeydown: (event) => moveIn(event, buttons, close) }, buttons);

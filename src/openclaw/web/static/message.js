@@ -1,12 +1,14 @@
 /** One message as a person reads it: words, folded thinking, folded tool calls with their results, boundaries. */
 
 import { clock, fill, h, tokens } from "./dom.js";
-import { icon } from "./icons.js";
+import { icon, iconButton } from "./icons.js";
 import { renderMarkdown } from "./markdown.js";
 import { outbox } from "./outbox.js";
 import { textOf } from "./state.js";
 
 const PLAIN_CHARS = 4000;
+/** Of a long reply that is being written, the end is shown. */
+const LIVE_CHARS = 6000;
 const FILE = /^\[Attached file: (.{1,200}) \((.{1,80}), (\d+) bytes\)\]\n/;
 const REASONS = { daily: "the day ended", idle: "it was idle", new: "/new", reset: "a reset", overflow: "the context was full" };
 
@@ -37,8 +39,8 @@ function wrap(kind, message, name, parts) {
     h("header", { class: "meta" }, h("span", { class: "who" }, name),
       at && h("time", { datetime: new Date(at).toISOString(), title: [clock(at), message.model, used].filter(Boolean).join(" · ") },
         new Date(at).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" })),
-      text && kind !== "tool" && h("button", { type: "button", class: "iconbutton copy", "aria-label": "Copy the message", title: "Copy",
-        onclick: () => navigator.clipboard?.writeText(text) }, icon("copy"))), parts);
+      text && kind !== "tool" && iconButton("Copy the message", "copy", () => navigator.clipboard?.writeText(text), { class: "copy" })),
+    parts);
 }
 
 function sender(message) {
@@ -68,7 +70,7 @@ function userParts(message) {
 export function plain(text) {
   const box = h("div", { class: "plaintext" }, text.slice(0, PLAIN_CHARS));
   if (text.length <= PLAIN_CHARS) return box;
-  const more = h("button", { type: "button", class: "showmore", onclick: () => box.replaceChildren(text.slice(0, 200_000)) },
+  const more = h("button", { class: "showmore", onclick: () => box.replaceChildren(text.slice(0, 200_000)) },
     `Show all ${text.length.toLocaleString()} characters`);
   box.append(" … ", more);
   return box;
@@ -121,7 +123,7 @@ export function compactionBoundary(compaction) {
 /** The reply that is being written. @param {import("./chatlog.js").Live} live @param {HTMLElement|null} old */
 export function renderLive(live, old) {
   const box = old ?? h("article", { class: "msg assistant live", "aria-label": "Assistant, writing" });
-  const shown = live.text.length > 16_000 ? `… ${live.text.slice(live.text.indexOf("\n", live.text.length - 16_000) + 1)}` : live.text;
+  const shown = live.text.length > LIVE_CHARS ? `… ${live.text.slice(-LIVE_CHARS)}` : live.text;
   const doing = live.tool ? `Using ${live.tool}` : live.phase ? live.phase.replaceAll("_", " ") : live.text ? "" : "Working";
   fill(box, h("header", { class: "meta" }, h("span", { class: "who" }, "Assistant")),
     live.thinking && h("div", { class: "thoughts" }, live.thinking.slice(-600)),

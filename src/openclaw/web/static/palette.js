@@ -74,7 +74,7 @@ export function openPalette() {
 export function showShortcuts() {
   const dialog = h("dialog", { class: "dialog", "aria-label": "Keys", onclose: () => dialog.remove() }, h("h2", null, "Keys"),
     h("dl", { class: "keys" }, SHORTCUTS.map(([key, what]) => [h("dt", null, h("kbd", null, key)), h("dd", null, what)])),
-    h("form", { method: "dialog", class: "row end" }, h("button", { class: "primary" }, "Close")));
+    h("form", { method: "dialog", class: "row end" }, h("button", { type: "submit", class: "primary" }, "Close")));
   document.body.append(dialog);
   dialog.showModal();
 }

@@ -4,10 +4,11 @@
  */
 
 import { fill, h } from "./dom.js";
+import { ask } from "./actions.js";
 import { oncePerFrame } from "./state.js";
 import { wire } from "./wire.js";
 
-/** Base of a panel: `build` once, then `load` reads and `draw` shows what was read. */
+/** Base of a panel: `build` once, then `load` reads and `draw` shows what was read; the focus stays where it was. */
 export class Panel extends HTMLElement {
   /** Events after which the panel reads anew. @type {string[]} */
   static events = [];
@@ -26,7 +27,13 @@ export class Panel extends HTMLElement {
   frame(title, ...controls) {
     this.body = h("div", { class: "panelbody" });
     this.append(h("header", { class: "panelhead" }, h("h1", null, title), h("div", { class: "row wrap" }, controls)), this.body);
-    this.redraw = oncePerFrame(() => this.isConnected && this.data !== undefined && this.draw(this.data));
+    const focusable = () => [...this.body.querySelectorAll("button, a, summary")];
+    this.redraw = oncePerFrame(() => {
+      if (!this.isConnected || !this.data) return;
+      const at = focusable().indexOf(document.activeElement);
+      this.draw(this.data);
+      if (at >= 0) focusable()[at]?.focus();
+    });
   }
 
   /** Read and draw. Changes that come while it reads are read once more, together. */
@@ -53,7 +60,7 @@ export class Panel extends HTMLElement {
   }
 }
 
-/** Ask several methods at once; one that is refused answers null. @param {Object<string, [string, object?]>} asked */
+/** Several methods at once, by name; one that is refused answers null. */
 export async function callAll(asked) {
   const one = async ([name, [method, params]]) => [name, await wire.call(method, params).catch((error) => {
     if (error.code === "OFFLINE") throw error;
@@ -62,11 +69,8 @@ export async function callAll(asked) {
   return Object.fromEntries(await Promise.all(Object.entries(asked).map(one)));
 }
 
-/**
- * A table; on narrow screens each row becomes a card. No rows: the sentence that says so.
- * @param {string} caption @param {[string, (row: any) => any, string?][]} columns label, cell, class
- * @param {any[]} rows @param {string} empty
- */
+/** A table, or the sentence that there is nothing; on narrow screens each row becomes a card.
+ * @param {[string, (row: any) => any, string?][]} columns label, cell, class */
 export function table(caption, columns, rows, empty) {
   if (rows.length === 0) return h("p", { class: "none" }, empty);
   return h("div", { class: "tablebox" }, h("table", { class: "table" }, h("caption", { class: "unseen" }, caption),
@@ -85,23 +89,18 @@ export const facts = (pairs) => h("dl", { class: "facts" }, pairs.filter(([, val
 /** A word with a colour of its own: good, warn, bad, idle or busy. */
 export const badge = (word, kind) => h("span", { class: `badge ${kind}` }, word);
 
-export const button = (label, run, props = {}) => h("button", { type: "button", ...props, onclick: run }, label);
+export const button = (label, run, props = {}) => h("button", { ...props, onclick: run }, label);
 
-/** Choices of which one is pressed. @param {string} name @param {[any, string][]} choices @param {any} chosen
- * @param {(value: any) => void} choose */
+/** Choices of which one is pressed. @param {[any, string][]} choices @param {(value: any) => void} choose */
 export function choice(name, choices, chosen, choose) {
-  return h("div", { class: "tabs", role: "group", "aria-label": name }, choices.map(([value, label]) =>
-    button(label, () => choose(value), { "aria-pressed": String(value === chosen) })));
+  const press = (value) => {
+    buttons.forEach((one, i) => one.setAttribute("aria-pressed", String(choices[i][0] === value)));
+    return value;
+  };
+  const buttons = choices.map(([value, label]) => button(label, () => choose(press(value))));
+  press(chosen);
+  return h("div", { class: "tabs", role: "group", "aria-label": name }, buttons);
 }
 
-/** Ask before something that cannot be taken back. @returns {Promise<boolean>} */
-export function sure(title, text, verb) {
-  return new Promise((resolve) => {
-    const done = (answer) => () => { resolve(answer); dialog.close(); };
-    const dialog = h("dialog", { class: "dialog", "aria-label": title, onclose: () => { dialog.remove(); resolve(false); } },
-      h("h2", null, title), h("p", null, text), h("div", { class: "row end" }, button("Cancel", done(false)),
-        button(verb, done(true), { class: "danger", autofocus: true })));
-    document.body.append(dialog);
-    dialog.showModal();
-  });
-}
+/** Ask before something that cannot be taken back; goes on only after a yes. @returns {Promise<void>} */
+export const sure = (title, text, verb) => new Promise((yes) => { ask(title, h("p", null, text), verb, yes); });

@@ -29,13 +29,13 @@ class People extends Panel {
 
   async approve(row, owner) {
     const name = row.name ?? row.senderId;
-    if (owner && !await sure(`${name} as an owner?`, "An owner may give every command and use every tool on this machine.", "Let in as owner")) return;
+    if (owner) await sure(`${name} as an owner?`, "An owner may give every command and use every tool on this machine.", "Let in as owner");
     if (await attempt(wire.call("pairing.approve", { channel: row.channel, code: row.code, owner }), "Not let in")) notice(`${name} may write now.`);
     this.refresh();
   }
 
   async remove(row) {
-    if (!await sure(`Remove ${row.name ?? row.senderId}?`, "What they write is no longer answered.", "Remove")) return;
+    await sure(`Remove ${row.name ?? row.senderId}?`, "What they write is no longer answered.", "Remove");
     await attempt(wire.call("pairing.remove", { channel: row.channel, senderId: row.senderId, accountId: row.accountId }), "Not removed");
     this.refresh();
   }

@@ -12,6 +12,7 @@ const HEIGHT = 220;
 const FOOT = 22;
 const HEAD = 10;
 const LINE = 40;
+const highest = (marks) => Math.max(...marks.map(({ values }) => values.reduce((total, value) => total + value, 0)));
 
 /** The smallest 1, 2 or 5 times a power of ten that is not below `value`. @param {number} value */
 export function roundUp(value) {
@@ -23,82 +24,69 @@ export function roundUp(value) {
 /** Columns side by side, the first on the left. @param {Mark[]} marks @param {Scale} scale */
 export function columns(marks, scale) {
   return responsive(scale, (width, tip) => {
-    const top = roundUp(Math.max(...marks.map(sum)));
+    const top = roundUp(highest(marks));
     const ticks = [0, 0.25, 0.5, 0.75, 1].map((part) => part * top);
     const left = 14 + 6.5 * Math.max(...ticks.map((tick) => scale.format(tick).length));
     const band = (width - left) / marks.length;
-    const thick = Math.max(1, Math.min(44, band * 0.72));
-    const y = (value) => HEAD + (HEIGHT - HEAD - FOOT) * (1 - value / top);
+    const thick = Math.min(44, band * 0.72);
     const every = Math.ceil(62 / band);
+    const y = (value) => HEAD + (HEIGHT - HEAD - FOOT) * (1 - value / top);
     const axis = ticks.map((tick) => [svg("line", { class: "grid", x1: left, x2: width, y1: y(tick), y2: y(tick) }),
       svg("text", { x: left - 6, y: y(tick) + 4, class: "right" }, scale.format(tick))]);
-    const drawn = marks.map((mark, i) => {
+    return [HEIGHT, axis, marks.map((mark, i) => {
       const x = left + band * i;
-      let from = 0;
-      const parts = mark.values.map((value, part) => {
-        const rect = svg("rect", { class: `s${part}`, x: x + (band - thick) / 2, width: thick, y: y(from + value), height: y(from) - y(from + value) });
-        from += value;
-        return rect;
-      });
-      const label = (marks.length - 1 - i) % every === 0 && svg("text", { x: x + band / 2, y: HEIGHT - 6, class: "middle" }, mark.name.slice(5) || mark.name);
-      return group(mark, tip, [x + band / 2, y(from)], svg("rect", { class: "hit", x, y: HEAD, width: band, height: HEIGHT - HEAD - FOOT }), parts, label);
-    });
-    return [HEIGHT, axis, drawn];
+      const [parts, end] = stack(mark, (from, to) => ({ x: x + (band - thick) / 2, width: thick, y: y(to), height: y(from) - y(to) }));
+      return group(mark, tip, x + band / 2, y(end), svg("rect", { class: "hit", x, y: HEAD, width: band, height: HEIGHT - HEAD - FOOT }), parts,
+        (marks.length - 1 - i) % every === 0 && svg("text", { x: x + band / 2, y: HEIGHT - 6, class: "middle" }, mark.name.slice(5)));
+    })];
   });
 }
 
 /** Bars one below the other, the first on top. @param {Mark[]} marks @param {Scale} scale */
 export function bars(marks, scale) {
   return responsive(scale, (width, tip) => {
-    const top = Math.max(...marks.map(sum)) || 1;
+    const top = highest(marks) || 1;
     const most = Math.max(8, Math.floor((width - 90) / 7.2));
-    const drawn = marks.map((mark, i) => {
+    return [LINE * marks.length, marks.map((mark, i) => {
       const y = LINE * i;
-      let from = 0;
-      const parts = mark.values.map((value, part) => {
-        const rect = svg("rect", { class: `s${part}`, x: (from / top) * width, width: Math.max(value > 0 ? 1 : 0, (value / top) * width), y: y + 21, height: 10 });
-        from += value;
-        return rect;
-      });
-      const name = mark.name.length > most ? `${mark.name.slice(0, most - 1)}…` : mark.name;
-      return group(mark, tip, [Math.min(width - 60, Math.max(60, (from / top) * width)), y + 18],
-        svg("rect", { class: "hit", x: 0, y, width, height: LINE }), svg("rect", { class: "track", x: 0, width, y: y + 21, height: 10 }), parts,
-        svg("text", { x: 0, y: y + 14, class: "strong" }, name), svg("text", { x: width, y: y + 14, class: "right" }, scale.format(from)));
-    });
-    return [LINE * marks.length, drawn];
+      const bar = { y: y + 21, height: 10 };
+      const [parts, end] = stack(mark, (from, to) => ({ x: (from / top) * width, width: ((to - from) / top) * width, ...bar }));
+      const name = mark.name.length > most ? `${mark.name.slice(0, most)}…` : mark.name;
+      return group(mark, tip, (end / top) * width, y + 18, svg("rect", { class: "hit", y, width, height: LINE }),
+        svg("rect", { class: "track", width, ...bar }), parts, svg("text", { y: y + 14, class: "strong" }, name),
+        svg("text", { x: width, y: y + 14, class: "right" }, scale.format(end)));
+    })];
   });
 }
 
-function sum(mark) {
-  return mark.values.reduce((total, value) => total + value, 0);
+/** The parts of a mark, one upon the other, and where they end. */
+function stack({ values }, place) {
+  let end = 0;
+  const parts = values.map((value, i) => svg("rect", { class: `s${i}`, ...place(end, end += value) }));
+  return [parts, end];
 }
 
 /** A drawing that is made anew for the width it gets. */
-function responsive(scale, draw) {
+function responsive({ label, series }, draw) {
   const tip = h("div", { class: "tip", hidden: true });
   const box = h("div", { class: "plot" });
   let width = 0;
   new ResizeObserver(() => {
-    if (box.clientWidth === width || box.clientWidth === 0) return;
+    if (box.clientWidth === width || !box.clientWidth) return;
     width = box.clientWidth;
     const [height, ...parts] = draw(width, tip);
-    const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": scale.label,
-      onkeydown: move }, parts);
-    picture.querySelector(".mark")?.setAttribute("tabindex", "0");
-    fill(box, picture, tip);
+    fill(box, svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": label, onkeydown: move }, parts), tip);
+    box.querySelector(".mark").setAttribute("tabindex", "0");
   }).observe(box);
-  const legend = scale.series.length > 1 && h("ul", { class: "plain legend" }, scale.series.map((name, i) =>
-    h("li", null, svg("svg", { viewBox: "0 0 10 10", "aria-hidden": "true" }, svg("rect", { class: `s${i}`, width: 10, height: 10, rx: 2 })), name)));
-  return h("div", { class: "plotbox" }, legend, box);
+  const swatch = (i) => svg("svg", { viewBox: "0 0 10 10", "aria-hidden": "true" }, svg("rect", { class: `s${i}`, width: 10, height: 10, rx: 2 }));
+  return h("div", null, series.length > 1 && h("ul", { class: "plain legend" }, series.map((name, i) => h("li", null, swatch(i), name))), box);
 }
 
-function group(mark, tip, [x, y], ...children) {
+function group(mark, tip, x, y, ...children) {
   const show = () => {
-    tip.hidden = false;
-    tip.textContent = mark.words;
+    fill(tip, mark.words).hidden = false;
     const half = tip.offsetWidth / 2;
-    const most = tip.parentElement.clientWidth - half;
-    tip.style.setProperty("left", `${Math.max(half, Math.min(x, most))}px`);
+    tip.style.setProperty("left", `${Math.max(half, Math.min(x, tip.parentElement.clientWidth - half))}px`);
     tip.style.setProperty("top", `${y - 6}px`);
   };
   const hide = () => { tip.hidden = true; };
@@ -110,9 +98,9 @@ function move(event) {
   const marks = [...event.currentTarget.querySelectorAll(".mark")];
   const at = marks.indexOf(document.activeElement);
   const to = { ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 0, End: marks.length - 1 }[event.key];
-  if (at === -1 || to === undefined) return;
+  const next = marks[to];
+  if (!next) return;
   event.preventDefault();
-  const next = marks[Math.max(0, Math.min(marks.length - 1, to))];
   marks[at].setAttribute("tabindex", "-1");
   next.setAttribute("tabindex", "0");
   next.focus();

@@ -2,8 +2,8 @@
 
 import { age, fill, h } from "./dom.js";
 import { actionsOf, attempt } from "./actions.js";
-import { icon } from "./icons.js";
-import { openMenu } from "./menu.js";
+import { icon, iconButton } from "./icons.js";
+import { menuButton } from "./menu.js";
 import { navigate, route, sessionPath } from "./routes.js";
 import { sessions, shortKey, titleOf } from "./state.js";
 import { wire } from "./wire.js";
@@ -50,8 +50,7 @@ class SessionList extends HTMLElement {
     this.box = h("div", { class: "list", onscroll: () => this.onScroll() });
     this.append(h("header", { class: "sidehead" },
       h("div", { class: "row" }, h("span", { class: "searchbox" }, icon("search"), this.field),
-        h("button", { type: "button", class: "iconbutton", title: "New session (n)", "aria-label": "New session",
-          onclick: () => this.create() }, icon("plus"))), this.tabs), this.box);
+        iconButton("New session", "plus", () => this.create())), this.tabs), this.box);
     sessions.onChange(() => this.draw());
     addEventListener("hashchange", () => this.draw());
     setInterval(() => document.visibilityState === "visible" && this.draw(), 60_000);
@@ -131,7 +130,7 @@ class SessionList extends HTMLElement {
     const focused = this.box.contains(document.activeElement) ? document.activeElement.dataset.id : null;
     const here = route();
     const rows = sessions.list();
-    fill(this.tabs, FILTERS.map(([id, label]) => h("button", { type: "button", "aria-pressed":
+    fill(this.tabs, FILTERS.map(([id, label]) => h("button", { "aria-pressed":
       String(sessions.filter === id), onclick: () => sessions.choose({ filter: id }) }, label)));
     fill(this.box, this.query && rows.length > 0 && h("h2", { class: "listhead" }, "Sessions"),
       h("ul", { class: "plain" }, rows.map((row) => this.row(row, here.key))),
@@ -156,10 +155,7 @@ class SessionList extends HTMLElement {
     h("span", { class: "when" }, age(row.updatedAt)),
     h("span", { class: "preview" }, row.lastMessagePreview || shortKey(row.key)),
     marks.length > 0 && h("span", { class: "unseen" }, `, ${marks.join(", ")}`));
-    const more = h("button", { type: "button", class: "iconbutton more", "aria-label": `Actions for ${title}`,
-      "aria-haspopup": "menu", "aria-expanded": "false",
-      onclick: (event) => openMenu(event.currentTarget, actionsOf(sessions.get(row.key) ?? row)) }, icon("more"));
-    return h("li", null, link, more);
+    return h("li", null, link, menuButton(`Actions for ${title}`, () => actionsOf(sessions.get(row.key) ?? row), "more"));
   }
 
   hit(hit, here) {

@@ -18,7 +18,7 @@ function has(path, value, word) {
 class Settings extends Panel {
   build() {
     this.field = h("input", { type: "search", placeholder: "Filter", "aria-label": "Filter the settings", oninput: () => this.redraw() });
-    this.frame("Settings", h("div", { class: "row wrap" }, this.field, button("Refresh", () => this.refresh())));
+    this.frame("Settings", this.field, button("Refresh", () => this.refresh()));
   }
 
   load() {
@@ -39,7 +39,7 @@ class Settings extends Panel {
 
   branch(name, path, value, word) {
     if (!isBranch(value)) {
-      const text = value === MASKED ? h("span", { class: "masked" }, "hidden") : h("code", null, JSON.stringify(value));
+      const text = value === MASKED ? h("span", { class: "masked" }, "hidden") : h("code", null, JSON.stringify(value).replaceAll(MASKED, "hidden"));
       return h("div", { class: "leaf", title: path }, h("span", null, name), text);
     }
     const below = Object.entries(value).filter(([key, one]) => !word || has(`${path}.${key}`, one, word));

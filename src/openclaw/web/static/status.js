@@ -20,7 +20,7 @@ class Status extends Panel {
 
   load() {
     return callAll({ status: ["status", { includeChannelSummary: true }], channels: ["channels.status"], cron: ["cron.status"],
-      presence: ["system-presence"], heartbeat: ["last-heartbeat"], failed: ["outbox.list", { state: "failed", limit: 20 }],
+      presence: ["system-presence"], failed: ["outbox.list", { state: "failed", limit: 20 }],
       unknown: ["outbox.list", { state: "unknown", limit: 20 }], audit: ["security.audit"] });
   }
 
@@ -29,7 +29,7 @@ class Status extends Panel {
       this.presence(data.presence ?? []));
   }
 
-  gateway({ status, cron, presence, heartbeat }) {
+  gateway({ status, cron, presence }) {
     const own = presence?.find((entry) => entry.mode === "gateway");
     const { tasks, sessions } = status;
     return section("Gateway", facts([["Version", status.runtimeVersion], ["Host", own && `${own.host}, ${own.platform}`],
@@ -37,9 +37,7 @@ class Status extends Panel {
       ["Store", sessions.paths.join(", ")],
       ["Turns", `${tasks.active} running, ${tasks.byStatus.queued} waiting`], ["Default model", `${sessions.defaults.modelProvider}/${sessions.defaults.model}`],
       ["Agents", status.heartbeat.agents.map((agent) => `${agent.agentId}${agent.enabled ? ` (heartbeat every ${agent.every})` : ""}`).join(", ")],
-      ["Last heartbeat", heartbeat && `${heartbeat.status}, ${age(heartbeat.ts)}`],
-      ["Jobs", cron && `${cron.jobs}${cron.enabled ? "" : " (the scheduler is off)"}${cron.nextWakeAtMs ? `, next ${clock(cron.nextWakeAtMs)}` : ""}`],
-      ["Waiting events", status.queuedSystemEvents.length || null]]));
+      ["Jobs", cron && `${cron.jobs}${cron.enabled ? "" : " (the scheduler is off)"}${cron.nextWakeAtMs ? `, next ${clock(cron.nextWakeAtMs)}` : ""}`]]));
   }
 
   channels(answer) {
@@ -55,7 +53,7 @@ class Status extends Panel {
     const rows = [...(unknown?.deliveries ?? []), ...(failed?.deliveries ?? [])];
     const states = Object.entries(failed?.states ?? {}).map(([state, count]) => `${count} ${state}`).join(", ");
     const act = (method, done) => (row) => async () => {
-      if (method === "outbox.drop" && !await sure("Drop this delivery?", "It is never sent, and nobody is told.", "Drop")) return;
+      if (method === "outbox.drop") await sure("Drop this delivery?", "It is never sent, and nobody is told.", "Drop");
       if (await attempt(wire.call(method, { deliveryNo: row.deliveryNo }), `Not ${done}`)) this.refresh();
     };
     const again = act("outbox.retry", "sent again");
@@ -74,7 +72,7 @@ class Status extends Panel {
     return section("Security", h("p", null, critical ? badge(`${critical} critical`, "bad") : badge("nothing critical", "good"), warn > 0 && [" ", badge(`${warn} to look at`, "warn")]),
       table("Findings of the security audit", [
         ["Severity", (row) => badge(row.severity, SEVERITIES[row.severity])], ["Finding", (row) => row.detail],
-        ["What to do", (row) => row.fix], ["Check", (row) => h("code", null, row.check)],
+        ["What to do", (row) => row.fix],
       ], answer.findings, "No findings."));
   }
 

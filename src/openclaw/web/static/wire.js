@@ -67,8 +67,8 @@ class Wire {
    * @param {string} method @param {object} [params] @returns {Promise<any>}
    */
   call(method, params = {}) {
-    if (this.status !== "open") return Promise.reject(new WireError({ code: "OFFLINE", message: "not connected" }));
-    return this._request(method, params);
+    if (this.status === "open") return this._request(method, params);
+    return Promise.reject(new WireError({ code: "OFFLINE", message: "not connected" }));
   }
 
   /** Hear an event; `resync` is ours, all others are the gateway's. Returns how to stop. */
@@ -93,6 +93,7 @@ class Wire {
   _request(method, params) {
     const id = String(++this._number);
     return new Promise((resolve, reject) => {
+      if (this._socket?.readyState !== WebSocket.OPEN) return void reject(new WireError({ code: "OFFLINE", message: "not connected" }));
       const timer = setTimeout(() => {
         this._calls.delete(id);
         reject(new WireError({ code: "OFFLINE", message: `${method}: no answer` }));
@@ -167,7 +168,10 @@ class Wire {
   /** A peer that vanished without a word (sleep, cable) is noticed by its silence. */
   _checkSilence() {
     const most = 2.5 * (this.hello?.policy?.tickIntervalMs ?? 30_000);
-    if (this._socket !== null && Date.now() - this._heardAt > most) this._socket.close();
+    if (this._socket === null || Date.now() - this._heardAt <= most) return;
+    // Nobody may be there to answer the farewell: it is not waited for.
+    this._socket.close();
+    this._lost();
   }
 
   _lost() {

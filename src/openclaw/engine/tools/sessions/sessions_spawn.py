@@ -283,9 +283,10 @@ def _files(asked: SpawnParams, settings: EngineSettings, target: AgentSettings) 
     if set(where) - {"mountPath"} or not isinstance(mount_path, str | None):
         raise InvalidRequest('attachAs: give {"mountPath": "a/folder"}, or leave it out')
     files = read_spawn_files(asked.attachments, mount_path, settings.spawn_files)
-    if target.is_sandboxed(""):
+    if target.access_for("") == "none":
         raise Forbidden(
-            "a sandboxed helper cannot read files while no sandbox is installed; put the text into the task"
+            "this helper runs in a sandbox without the workspace where the files would lie; put the text into "
+            "the task, or set agents.defaults.sandbox.workspaceAccess to ro"
         )
     return files
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.channels.conftest import said
+from tests.channels.nest.conftest import said
 from tests.channels.suite import until
 from tests.fakes.openai_server import FakeCall, FakeReply
 from tests.fakes.pigeon import Loft

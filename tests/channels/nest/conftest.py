@@ -1,4 +1,4 @@
-"""A house whose only channel is the pigeon platform, with Ann as its owner, for tests beside the suite."""
+"""A house whose only channel is the pigeon platform, with Ann as its owner."""
 
 from __future__ import annotations
 
