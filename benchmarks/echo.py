@@ -1,4 +1,7 @@
-"""A bare aiohttp server that echoes: what a frame there and back costs at least. `python -m benchmarks.echo PORT`"""
+"""A bare aiohttp server that echoes: what a frame there and back costs at least.
+
+python -m benchmarks.echo PORT
+"""
 
 from __future__ import annotations
 

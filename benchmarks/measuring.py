@@ -12,6 +12,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+OUT = "BENCH_OUT"
+
 
 class Figure(Struct, frozen=True):
     """One line of the result: what, the figure, and the bar it is held against."""
@@ -21,6 +23,14 @@ class Figure(Struct, frozen=True):
     unit: str
     bar: str = ""
     ok: bool | None = None
+
+
+class Result(Struct, frozen=True):
+    """What one benchmark found, and under which load."""
+
+    title: str
+    load: float
+    figures: tuple[Figure, ...]
 
 
 def cpu_s() -> float:
@@ -59,25 +69,13 @@ def at_least(name: str, value: float, bar: float, unit: str) -> Figure:
 
 
 def show(title: str, figures: Sequence[Figure]) -> bool:
-    """Print the table; True when no bar was missed."""
+    """Print the table; True when no bar was missed. Kept as JSON too in the file that `OUT` names."""
+    if OUT in os.environ:
+        result = Result(title, round(os.getloadavg()[0], 1), tuple(figures))
+        Path(os.environ[OUT]).write_bytes(msgspec.json.encode(result))
     print(f"\n{title}  (load {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores)")
     width = max(len(figure.name) for figure in figures)
     for figure in figures:
         verdict = {True: "ok", False: "MISSED", None: ""}[figure.ok]
         print(f"  {figure.name:<{width}}  {figure.value:>10.2f} {figure.unit:<6} {figure.bar:<9} {verdict}")
     return all(figure.ok is not False for figure in figures)
-
-
-class Result(Struct, frozen=True):
-    """What one benchmark found, and under which load."""
-
-    benchmark: str
-    load: float
-    figures: tuple[Figure, ...]
-
-
-def save(path: Path | None, benchmark: str, figures: Sequence[Figure]) -> None:
-    """Keep the figures as JSON, for the table, the pictures and the check; without a path, nothing."""
-    if path is not None:
-        result = Result(benchmark, round(os.getloadavg()[0], 1), tuple(figures))
-        path.write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")

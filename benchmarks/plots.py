@@ -102,8 +102,6 @@ def bar_chart(title: str, bars: Sequence[Bar], *, unit: str) -> str:
     for number, bar in enumerate(bars):
         y, width = TOP + 28 * number, max(1.0, room * bar.value / longest)
         parts.append(_text(250, y + 14, bar.name, "end"))
-        parts.append(
-            f'<rect x="260" y="{y}" width="{width:.1f}" height="20" rx="2" fill="{COLOURS[0]}"/>'
-        )
+        parts.append(f'<rect x="260" y="{y}" width="{width:.1f}" height="20" rx="2" fill="{COLOURS[0]}"/>')
         parts.append(_text(266 + width, y + 14, f"{number_text(bar.value)} {unit}"))
     return _page(title, TOP + 28 * len(bars) + 10, parts)

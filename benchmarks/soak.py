@@ -1,6 +1,6 @@
 """The soak: hundreds of thousands of turns through one gateway, and what becomes of its size.
 
-    python -m benchmarks.soak [--turns 200000] [--lanes 32] [--out FOLDER] [--plots]
+    python -m benchmarks.soak [--turns 200000] [--lanes 32] [--out FOLDER] [--keep]
 
 Lanes talk to the gateway all the time: plain turns, helpers, resets, compactions, stops,
 new sessions, reads. Visitors connect, look around and leave, politely or not. The
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import random
 import shutil
@@ -27,11 +26,12 @@ from collections import Counter
 from pathlib import Path
 
 import uvloop
-from msgspec import Struct, to_builtins
+from msgspec import Struct, json, structs
 
 from benchmarks.load import Json, LoadClient, RefusedError
-from benchmarks.measuring import Figure, show
-from benchmarks.soak_judging import judge, read_samples
+from benchmarks.measuring import Result, show
+from benchmarks.results import RESULTS, read_results, write
+from benchmarks.soak_judging import Record, judge, read_samples
 from benchmarks.soak_plots import draw_soak
 from benchmarks.zero_model import zero_model
 
@@ -192,7 +192,7 @@ class Patient:
         state.mkdir(parents=True)
         for left in (self.samples, self.log):
             left.unlink(missing_ok=True)
-        (state / "openclaw.json").write_text(json.dumps(config_for(self.port, model_url)), encoding="utf-8")
+        (state / "openclaw.json").write_bytes(json.encode(config_for(self.port, model_url)))
         env = {"PATH": os.environ["PATH"], "HOME": str(home), "OPENCLAW_STATE_DIR": str(state), "TZ": "UTC"}
         command = [
             sys.executable, "-m", "benchmarks.soak_gateway", "--port", str(self.port),
@@ -224,8 +224,8 @@ class Patient:
         return [line for line in lines if f" {level} " in line or (level == "ERROR" and "Traceback" in line)]
 
 
-async def soak(plan: Plan, home: Path, model_url: str) -> tuple[list[Figure], Json]:
-    """Run it, and judge it; the figures and the whole record."""
+async def soak(plan: Plan, home: Path, model_url: str) -> Record:
+    """Run it; everything that was seen."""
     patient = Patient(home, model_url, plan.every_s)
     began = time.monotonic()
     try:
@@ -238,19 +238,20 @@ async def soak(plan: Plan, home: Path, model_url: str) -> tuple[list[Figure], Js
         await client.__aexit__(None, None, None)
     finally:
         code = patient.stop()
-    took_s = time.monotonic() - began
     errors = people.errors + patient.complaints("ERROR") + ([] if code == 0 else [f"exit code {code}"])
     people.done["warnings in the log"] = len(patient.complaints("WARNING"))
-    samples = read_samples(patient.samples)
-    figures = judge(samples, people.done, len(errors), took_s)
-    record = {
-        "turns": people.done["turns"],
-        "took_s": round(took_s, 1),
-        "done": dict(people.done),
-        "errors": errors[:20],
-        "samples": to_builtins(samples),
-    }
-    return figures, record
+    people.done["errors"] = len(errors)
+    took_s = round(time.monotonic() - began, 1)
+    return Record(people.done["turns"], took_s, dict(people.done), errors[:20], read_samples(patient.samples))
+
+
+def keep(record: Record) -> None:
+    """Make it the soak of the last results, and draw its pictures and its lines of the README."""
+    load = round(os.getloadavg()[0], 1)
+    found = Result(f"soak of {record.turns:,} turns", load, tuple(judge(record)))
+    write(RESULTS, structs.replace(read_results(), soak=found))
+    draw_soak(ROOT / "docs" / "pictures", record)
+    subprocess.run([sys.executable, "-m", "scripts.gen_figures"], cwd=ROOT, check=True)
 
 
 def main() -> int:
@@ -259,23 +260,31 @@ def main() -> int:
     parser.add_argument("--lanes", type=int, default=32)
     parser.add_argument("--every", type=float, default=2.0, help="seconds between two samples")
     parser.add_argument("--out", type=Path, help="keep the record here (default: a temporary folder)")
-    parser.add_argument("--plots", action="store_true", help="draw docs/pictures/bench-soak-*.svg")
+    parser.add_argument("--keep", action="store_true", help="put the figures and pictures into the docs")
+    parser.add_argument("--judge", type=Path, metavar="RECORD", help="judge this record, and run nothing")
     options = parser.parse_args()
-    home = options.out or Path(tempfile.mkdtemp(prefix="openclaw-soak-"))
+    if options.judge:
+        record = json.decode(options.judge.read_bytes(), type=Record)
+    else:
+        record = run(Plan(options.turns, options.lanes, options.every), options.out)
+    for error in record.errors:
+        print("  ", error)
+    if options.keep:
+        keep(record)
+    return 0 if show(f"soak of {record.turns:,} turns", judge(record)) else 1
+
+
+def run(plan: Plan, out: Path | None) -> Record:
+    """A whole soak; with a folder its record stays there as `soak.json`."""
+    home = out or Path(tempfile.mkdtemp(prefix="openclaw-soak-"))
     home.mkdir(parents=True, exist_ok=True)
     try:
         with zero_model(acting=True) as url:
-            plan = Plan(options.turns, options.lanes, options.every)
-            figures, record = uvloop.run(soak(plan, home, url))
-        if options.out:
-            (home / "soak.json").write_text(json.dumps(record, indent=1), encoding="utf-8")
-        for error in record["errors"]:
-            print("  ", error)
-        if options.plots:
-            draw_soak(ROOT / "docs" / "pictures", record)
-        return 0 if show(f"soak of {options.turns:,} turns", figures) else 1
+            record = uvloop.run(soak(plan, home, url))
+        (home / "soak.json").write_bytes(json.encode(record))
+        return record
     finally:
-        if not options.out:
+        if out is None:
             shutil.rmtree(home, ignore_errors=True)
 
 

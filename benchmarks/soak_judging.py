@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,6 +14,16 @@ WARM_UP = 0.2  # this share of the soak fills caches and pools, and is not judge
 GROWTH_PERCENT = 5.0
 WAL_MIB = 64
 MIB = 1 << 20
+
+
+class Record(msgspec.Struct, frozen=True):
+    """What one soak did and saw."""
+
+    turns: int
+    took_s: float
+    done: dict[str, int]
+    errors: list[str]  # the first of them
+    samples: list[Sample]
 
 
 def read_samples(path: Path) -> list[Sample]:
@@ -40,22 +50,24 @@ def creep(values: Sequence[int]) -> int:
     return min(judged[-third:]) - min(judged[:third])
 
 
-def judge(samples: Sequence[Sample], done: Mapping[str, int], errors: int, took_s: float) -> list[Figure]:
+def judge(record: Record) -> list[Figure]:
     """Every figure of a soak with its bar."""
-    turns = done["turns"]
+    samples, done, turns = record.samples, record.done, record.turns
     cpu_s = samples[-1].cpu_s - samples[0].cpu_s
     return [
         Figure("turns", turns, ""),
-        Figure("rate", turns / took_s, "/s"),
+        Figure("rate", turns / record.took_s, "/s"),
         Figure("CPU of the gateway per turn, everything included", cpu_s / turns * 1000, "ms"),
         *(Figure(name, count, "") for name, count in sorted(done.items()) if name not in ("turns", "errors")),
         Figure("memory after the warm-up", samples[int(len(samples) * WARM_UP)].rss_bytes / MIB, "MiB"),
         Figure("memory at the end", samples[-1].rss_bytes / MIB, "MiB"),
-        at_most("growth of memory after the warm-up", growth([s.rss_bytes for s in samples]), GROWTH_PERCENT, "%"),
+        at_most(
+            "growth of memory after the warm-up", growth([s.rss_bytes for s in samples]), GROWTH_PERCENT, "%"
+        ),
         at_most("descriptors that stay", creep([s.descriptors for s in samples]), 0, ""),
         at_most("tasks that stay", creep([s.tasks for s in samples]), 0, ""),
         at_most("threads that stay", creep([s.threads for s in samples]), 0, ""),
         at_most("largest log of the database", max(s.wal_bytes for s in samples) / MIB, WAL_MIB, "MiB"),
         Figure("database at the end", samples[-1].database_bytes / MIB, "MiB"),
-        at_most("errors", errors, 0, ""),
+        at_most("errors", done.get("errors", len(record.errors)), 0, ""),
     ]

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from benchmarks.plots import Line, line_chart
+from benchmarks.soak_judging import Record
 
 MIB = 1 << 20
 
 
-def draw_soak(folder: Path, record: dict[str, Any]) -> None:
+def draw_soak(folder: Path, record: Record) -> None:
     """`bench-soak-*.svg`: memory, what is held open, and the files, over the soak."""
-    samples = record["samples"]
-    minutes = [sample["at_s"] / 60 for sample in samples]
+    samples = record.samples
+    minutes = [sample.at_s / 60 for sample in samples]
 
     def series(field: str, name: str, unit: float = 1.0) -> Line:
-        return Line(name, minutes, [sample[field] / unit for sample in samples])
+        return Line(name, minutes, [getattr(sample, field) / unit for sample in samples])
 
-    turns = f"{record['turns']:,} turns"
+    turns = f"{record.turns:,} turns"
     folder.mkdir(parents=True, exist_ok=True)
     for name, title, axis, lines in (
         ("memory", "Memory", "MiB", [series("rss_bytes", "resident", MIB)]),

@@ -49,7 +49,9 @@ def _streamed(delta: bytes, finish: bytes) -> bytes:
 _SPOKEN = _streamed(msgspec.json.encode({"role": "assistant", "content": _WORDS}), b"stop")
 _SPAWN = {"name": "sessions_spawn", "arguments": '{"task":"count the parcels"}'}
 _SPAWNING = _streamed(
-    msgspec.json.encode({"tool_calls": [{"index": 0, "id": "spawn_1", "type": "function", "function": _SPAWN}]}),
+    msgspec.json.encode(
+        {"tool_calls": [{"index": 0, "id": "spawn_1", "type": "function", "function": _SPAWN}]}
+    ),
     b"tool_calls",
 )
 

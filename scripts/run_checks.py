@@ -65,12 +65,14 @@ PARTS = (
     Part("config page", _script("gen_config_docs", "--check")),
     Part("cli page", _script("gen_cli_docs", "--check")),
     Part("chat page", _script("gen_chat_docs", "--check")),
+    Part("figures", _script("gen_figures", "--check")),
     Part("docs", _script("check_docs")),
     Part("citations", _script("check_citations")),
     Part("wheel", _script("check_wheel"), fast=False),
     Part(
         "tests",
-        [PYTHON, "-m", "pytest", "-m", "not long and not interop", "-n", "2", "--dist", "worksteal"]
+        [PYTHON, "-m", "pytest", "-m", "not long and not interop and not web"]
+        + ["-n", "2", "--dist", "worksteal"]
         + ["--cov", "--cov-branch", "--cov-report=", "--durations=10", "-q"]
         + ["-o", "faulthandler_timeout=180"],
         fast=False,

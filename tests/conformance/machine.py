@@ -236,16 +236,20 @@ def _rule_of(kind: str) -> Any:
     return rule(data=st.data())(act)
 
 
-# A rule per kind, and more of them for what happens often: rules are chosen with equal chances.
-RULES = {
-    f"{kind}_{copy}": _rule_of(kind) for kind, weight in WEIGHTS.items() for copy in range(1 + weight // 6)
-}
+def _rules(often: Sequence[str]) -> dict[str, Any]:
+    """A rule per kind, and more of them for what happens often: rules are chosen with equal chances."""
+    copies = {kind: 1 + weight // 6 + 8 * (kind in often) for kind, weight in WEIGHTS.items()}
+    return {f"{kind}_{copy}": _rule_of(kind) for kind, count in copies.items() for copy in range(count)}
 
 
-def run_machine(name: str, examples: int, *, shrink: bool = True) -> Counter[str]:
-    """Run the machine on one database; the kinds of steps that were made. Raises what it finds."""
+def run_machine(name: str, examples: int, *, shrink: bool = True, often: Sequence[str] = ()) -> Counter[str]:
+    """Run the machine on one database; the kinds of steps that were made. Raises what it finds.
+
+    `often` are kinds of steps that shall be made more often than usual, to look closely at one matter.
+    """
     histogram: Counter[str] = Counter()
-    machine = type("Machine", (StoreMachine,), {"backend": BACKENDS[name], "histogram": histogram, **RULES})
+    made = {"backend": BACKENDS[name], "histogram": histogram, **_rules(often)}
+    machine = type("Machine", (StoreMachine,), made)
     phases = (Phase.generate, Phase.shrink) if shrink else (Phase.generate,)
     effort = settings(
         max_examples=examples, stateful_step_count=STEPS_PER_EXAMPLE, deadline=None, database=None,

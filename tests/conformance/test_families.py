@@ -15,8 +15,11 @@ from tests.conformance.making import MAIN, NOON, create, seed
 KEY = MAIN.session_key
 
 
-@pytest.fixture
-def families(database: Database) -> Families:
+@pytest.fixture(params=["few", "many"])
+def families(database: Database, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Families:
+    """Both ways of finding helpers answer alike."""
+    if request.param == "many":
+        monkeypatch.setattr("openclaw.store.families.FEW", -1)
     return Families(database)
 
 

@@ -20,7 +20,7 @@ import apsw
 import pytest
 
 from tests.channels.platform import Person
-from tests.channels.suite import echo
+from tests.channels.suite import echo, until
 from tests.e2e.gateway_process import GatewayProcess
 from tests.fakes.openai_server import FakeOpenAIServer, FakeReply
 from tests.fakes.telegram_platform import TelegramPlatform
@@ -95,12 +95,17 @@ def prepare(gateway: GatewayProcess, options: dict[str, Any]) -> None:
     path.write_text(json.dumps(config), encoding="utf-8")
 
 
-async def until_quiet(gateway: GatewayProcess, server: FakeTelegram, posting: Posting | None) -> None:
+async def until_quiet(
+    gateway: GatewayProcess,
+    server: FakeTelegram,
+    posting: Posting | None,
+    people: tuple[Person, ...] = PEOPLE,
+) -> None:
     """Nothing waits at Telegram, in a session or in the outbox."""
     async with asyncio.timeout(PATIENCE_S), gateway.client() as client:
         while True:
             waiting = bool(server.updates) or (posting is not None and not posting.is_done)
-            for person in PEOPLE:
+            for person in people:
                 key = f"agent:main:telegram:dm:{person.id}"
                 history = await client.call("chat.history", {"sessionKey": key, "limit": 1})
                 waiting = waiting or bool(history["pendingInputs"]["total"]) or "inFlightRun" in history
@@ -193,22 +198,19 @@ async def test_three_deliveries_of_everything_and_kills_between(tmp_path: Path, 
 
 
 async def test_a_kill_while_a_reply_grows_leaves_one_message(tmp_path: Path) -> None:
-    parts = tuple(f"part {number} of the answer. " for number in range(30))
+    parts = tuple(f"part {number} of the answer. " for number in range(45))
     async with FakeOpenAIServer(then=FakeReply(texts=parts, delay_s=0.1)) as model, FakeTelegram() as server:
         platform = TelegramPlatform(server)
         gateway = GatewayProcess(tmp_path, model.base_url, free_port())
         prepare(gateway, platform.options | {"streaming": "partial"})
         await gateway.start()
         await platform.says(platform.ann, platform.direct(platform.ann), "tell me everything")
-        async with asyncio.timeout(PATIENCE_S):
-            while not server.posts:  # the draft
-                await asyncio.sleep(0.02)
+        # Once it was edited, its id is on disk; before that nobody could know which message to complete.
+        await until(lambda: server.posts and server.posts[0].edits, "a draft that grows")
         gateway.kill()
-        assert "part 29" not in server.posts[0].text
+        assert "part 44" not in server.posts[0].text
         await gateway.start()
-        async with asyncio.timeout(PATIENCE_S), gateway.client() as client:
-            while (await client.call("outbox.list"))["states"] != {"sent": 1}:
-                await asyncio.sleep(0.05)
+        await until_quiet(gateway, server, None, people=(platform.ann,))
         assert [post.text for post in server.posts] == ["".join(parts).strip()]
         assert gateway.stop() == 0
 

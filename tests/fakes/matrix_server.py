@@ -99,6 +99,7 @@ class FakeMatrix:
         self.logins: list[Json] = []
         self.typing: list[tuple[str, bool]] = []
         self.sends = 0
+        self.last_since: int | None = None
         self.sync_limit = 50
         self._transactions: dict[str, str] = {}
         self._numbers = itertools.count(1)
@@ -140,6 +141,11 @@ class FakeMatrix:
         content = {"membership": "join", "displayname": shown}
         return {"type": "m.room.member", "state_key": user, "sender": user, "event_id": f"$join{user}",
                 "content": content}  # fmt: skip
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether the account has kept its place behind everything that happened."""
+        return self.last_since == self._place
 
     async def says(self, sender: str, room_id: str, content: Json, **more: Any) -> str:
         """An event of a person."""
@@ -270,7 +276,7 @@ class FakeMatrix:
 
     async def _sync(self, request: web.Request) -> web.Response:
         given = request.query.get("since")
-        since = None if given is None else int(given)
+        since = self.last_since = None if given is None else int(given)
         async with self._changed:
             if since is not None and self._place <= since:
                 try:

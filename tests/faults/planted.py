@@ -25,6 +25,8 @@ from openclaw.store.store import Store
 class Plant(Struct, frozen=True):
     found_by: str
     plant: Callable[[pytest.MonkeyPatch], None]
+    # What the machine does more often, where the bug shows itself only after rare steps.
+    often: tuple[str, ...] = ()
 
 
 def _skip_consume(patch: pytest.MonkeyPatch) -> None:
@@ -222,7 +224,7 @@ PLANTED = {
     "the version is not compared": Plant("machine", _ignore_version),
     "a reset forgets to cancel an input": Plant("machine", _undo_one_by_one),
     "a full queue drops the newest": Plant("machine", _drop_the_newest),
-    "an undo brings nothing back": Plant("machine", _undo_to_nothing),
+    "an undo brings nothing back": Plant("machine", _undo_to_nothing, ("edit", "reset", "undo")),
     "a commit without an answer is run again": Plant("answer-lost", _run_commits_again),
     "a commit without an answer is acknowledged": Plant("request-lost", _believe_in_lost_commits),
 }

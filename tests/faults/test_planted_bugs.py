@@ -25,7 +25,8 @@ def test_the_machine_finds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "FOLD_EVERY", 8)
     PLANTED[name].plant(monkeypatch)
     with pytest.raises(Exception) as found:
-        run_machine("sqlite-memory", MOST_STEPS // STEPS_PER_EXAMPLE, shrink=False)
+        examples = MOST_STEPS // STEPS_PER_EXAMPLE
+        run_machine("sqlite-memory", examples, shrink=False, often=PLANTED[name].often)
     notes = " ".join(found.value.__notes__)
     print(f"{name}: found {notes[-30:]}")
     assert isinstance(found.value, AssertionError), found.value

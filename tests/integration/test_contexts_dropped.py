@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from openclaw.domain.transcript import UserMessage, text_of
-from openclaw.engine.contexts import ContextCache
+from openclaw.engine.contexts import ENTRY_BYTES, ContextCache
 from openclaw.engine.drafts import draft_message
 from openclaw.store.compactions import Compactions
 from openclaw.store.records import StoredEntry
@@ -65,6 +65,21 @@ async def test_a_window_that_is_dropped_while_it_is_read_is_read_again(store: Sl
     store.go_on.set()
     assert [text_of(one) for one in await task] == ["one", "two", "three"]
     assert [text_of(one) for one in await contexts.messages(window_no, 3)] == ["one", "two", "three"]
+
+
+async def test_what_holds_a_message_counts_beside_its_text(store: SlowStore) -> None:
+    """A thousand short messages weigh more than their letters: the bound is one of memory."""
+    first, second = (await create(store, MAIN)).window_no, 4711
+    entries = await say(store, "one", "two")
+    bodies = sum(len(entry.body) for entry in entries)
+    roomy = ContextCache(store, Compactions(store._database), limit_bytes=2 * (bodies + 2 * ENTRY_BYTES))
+    narrow = ContextCache(store, Compactions(store._database), limit_bytes=2 * (bodies + 2 * ENTRY_BYTES) - 1)
+    for contexts in (roomy, narrow):
+        for window_no in (first, second):
+            contexts.extend(window_no, entries)
+        assert contexts.size_of(second) == bodies
+    assert roomy.size_of(first) == bodies
+    assert narrow.size_of(first) is None
 
 
 async def test_after_a_clear_nothing_is_known_and_what_follows_is_not_taken_for_the_beginning(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
 
 import pytest
 
@@ -17,6 +18,7 @@ from openclaw.engine.watchdog import Watchdog
 from openclaw.store.inbox import NewInput
 from openclaw.store.records import SessionSeed, UserInput
 from openclaw.store.runs import RunPlan
+from openclaw.store.store import Store, Unfinished
 from tests.fakes.clock import MovableClock
 from tests.fakes.openai_server import FakeCall, FakeReply
 from tests.integration.conftest import House, client_of
@@ -88,6 +90,47 @@ async def test_the_sweep_wakes_a_session_that_nobody_looks_after(house: House) -
         run = await gateway.services.turns.wait("run-1", 60)
         assert run is not None and run.outcome == "ok"
         assert await watchdog.sweep() == ()
+
+
+class LateStore:
+    """A store whose first answer is old by the time it is looked at."""
+
+    def __init__(self, store: Store, meanwhile: Callable[[], Awaitable[object]]) -> None:
+        self._store = store
+        self._meanwhile = meanwhile
+        self.asked = 0
+
+    async def unfinished(self) -> Unfinished:
+        self.asked += 1
+        found = await self._store.unfinished()
+        if self.asked == 1:
+            await self._meanwhile()
+        return found
+
+
+async def test_what_ended_while_the_rows_were_read_is_not_taken_for_left_alone(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    house.model.script(HANGING)
+    async with house.gateway() as gateway, client_of(gateway) as client:
+        await client.call("chat.send", {"sessionKey": KEY, "message": "hi", "idempotencyKey": "run-1"})
+        await house.model.wait_for_requests(1)
+
+        async def end_it() -> None:
+            await client.call("chat.abort", {"sessionKey": KEY, "runId": "run-1"})
+            await client.ended("run-1")
+            for _ in range(6000):
+                if not gateway.services.workers.is_busy(KEY):
+                    return
+                await asyncio.sleep(0.01)
+            raise AssertionError("it goes on and on")
+
+        late = LateStore(gateway.services.store, end_it)
+        watchdog = Watchdog(cast("Store", late), gateway.services.workers, gateway.services.clock)
+        assert await watchdog.sweep() == ()
+        assert late.asked == 2
+        assert "nobody" not in caplog.text
+        assert len(house.model.requests) == 1
 
 
 async def test_a_run_without_a_sign_of_life_is_stopped_and_told(

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from textual.pilot import Pilot
 
 from openclaw.api.connection import Address
@@ -16,11 +17,11 @@ from openclaw.config.load import load_or_raise
 from openclaw.tui.app import TerminalApp
 from openclaw.tui.memory import ClientMemory
 from openclaw.tui.opening import TuiOptions
-from openclaw.tui.panes import SessionsPane, TreePane
+from openclaw.tui.panes import Rows
 from tests.integration.conftest import TOKEN, House
 
 Json = dict[str, Any]
-PATIENCE_S = 6.0
+PATIENCE_S = 60.0
 KEYS = {
     " ": "space",
     "/": "slash",
@@ -85,13 +86,13 @@ class Screen:
 
     @property
     def sessions(self) -> list[str]:
-        rows = self.app.query_one(SessionsPane).rows
+        rows = self.app.sessions_pane.rows
         return [" ".join(str(rows.get_option_at_index(at).prompt).split()) for at in range(rows.option_count)]
 
     @property
     def tree(self) -> list[str]:
-        rows = self.app.query_one(TreePane).query_one("#tree-list")
-        return [str(rows.get_option_at_index(at).prompt).rstrip() for at in range(rows.option_count)]  # type: ignore[attr-defined]
+        rows = self.app.tree_pane.query_one(Rows)
+        return [str(rows.get_option_at_index(at).prompt).rstrip() for at in range(rows.option_count)]
 
 
 @asynccontextmanager
@@ -105,12 +106,13 @@ async def opened(
         app = TerminalApp(options, kept)
         async with app.run_test(size=size) as pilot:
             screen = Screen(app, pilot)
-            _listen(screen)
-            yield screen
+            with pytest.MonkeyPatch.context() as monkeypatch:
+                _listen(screen, monkeypatch)
+                yield screen
             await pilot.press("ctrl+q")
 
 
-def _listen(screen: Screen) -> None:
+def _listen(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
     link, tell = screen.app.desk._link, screen.app.tell
     call = link.call
 
@@ -122,8 +124,8 @@ def _listen(screen: Screen) -> None:
         screen.told.append(text)
         tell(text, *rest)
 
-    link.call = recorded  # type: ignore[method-assign]
-    screen.app.tell = told  # type: ignore[method-assign]
+    monkeypatch.setattr(link, "call", recorded)
+    monkeypatch.setattr(screen.app, "tell", told)
 
 
 def gateway_at(house: House, port: int) -> Gateway:

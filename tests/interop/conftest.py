@@ -16,9 +16,7 @@ from tests.interop.clients import NpmClient
 
 # As slow as a quick real model: the terminal UI loses its own run when the whole of it, acknowledgement
 # included, arrives before it has drawn the message that began it.
-ANSWER = FakeReply(
-    texts=("The walrus ", "answers ", "politely."), usage={"prompt_tokens": 7}, delay_s=0.2
-)
+ANSWER = FakeReply(texts=("The walrus ", "answers ", "politely."), usage={"prompt_tokens": 7}, delay_s=0.2)
 
 
 @pytest.fixture

@@ -61,7 +61,9 @@ class ControlUiHost:
             return web.Response(status=404)
         # The page names its files relative to where it is; below /chat/ they would not be found.
         index = (self._folder / "index.html").read_text(encoding="utf-8")
-        return web.Response(text=index.replace("<head>", '<head><base href="/">', 1), content_type="text/html")
+        return web.Response(
+            text=index.replace("<head>", '<head><base href="/">', 1), content_type="text/html"
+        )
 
     async def _pass_on(self, request: web.Request) -> web.StreamResponse:
         here = web.WebSocketResponse(max_msg_size=0)

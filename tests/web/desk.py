@@ -16,7 +16,7 @@ from tests.fakes.openai_server import FakeOpenAIServer, FakeReply
 
 T = TypeVar("T")
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
-WAIT_MS = 8_000
+WAIT_MS = 60_000
 MAIN = "agent:main:main"
 
 

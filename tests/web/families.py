@@ -46,4 +46,4 @@ def ask_helpers(desk: Desk, **helpers: FakeReply) -> None:
         return parent.pop(0) if parent else FakeReply(texts=("NO_REPLY",))
 
     desk.model.decide = decide
-    desk.call("chat.send", sessionKey=MAIN, message="please", idempotencyKey="please-1")
+    desk.call("chat.send", sessionKey=MAIN, message="Compare the three offers", idempotencyKey="ask-1")

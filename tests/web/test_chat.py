@@ -34,6 +34,25 @@ def double(x):
 """
 
 
+GARDEN = """## The beds in spring
+
+Start with the **two beds by the wall**; they are warm enough in March.
+
+1. Peas and spinach, as soon as the ground is dry
+2. Potatoes in April, onions between the rows
+   - leave a hand's width to the path
+
+| bed | sown | harvest |
+|-----|------|--------:|
+| wall, left | peas, spinach | June |
+| wall, right | potatoes | August |
+
+```sh
+openclaw cron add --name beds --every 7d --message "What is to be sown this week?"
+```
+"""
+
+
 def test_a_reply_streams_and_ends_as_the_gateway_stored_it(desk: Desk) -> None:
     desk.sign_in()
     desk.model.script(FakeReply(texts=("The first part, ", "the second part."), hang_after=2))
@@ -81,14 +100,11 @@ def test_thinking_and_tools_are_folded(desk: Desk) -> None:
     assert tool.evaluate("(node) => node.open") is False
     tool.locator("summary").click()
     expect(tool.locator("pre").first).to_contain_text('"limit": 5')
-    expect(tool.locator("pre").last).to_contain_text('"kind":"main"')
+    expect(tool.locator("pre").last).to_contain_text('"kind": "main"')
     thinking = desk.thread.locator("summary", has_text="Thinking")
     expect(page.get_by_text("I should look around")).to_have_count(0)
     thinking.click()
     expect(page.get_by_text("I should look around")).to_be_visible()
-    desk.picture("chat-light")
-    page.emulate_media(color_scheme="dark")
-    desk.picture("chat-dark")
 
 
 @pytest.mark.spec("RPC-13")
@@ -213,7 +229,39 @@ def test_a_failed_turn_says_why(desk: Desk) -> None:
     desk.sign_in()
     desk.model.script(FakeReply(status=401, body={"error": {"message": "that key is not known"}}))
     desk.send("Hello")
-    expect(desk.thread.locator(".failed").first).to_be_visible()
+    expect(desk.thread.locator(".failed")).to_contain_text("that key is not known")
+    expect(desk.thread.locator(".failed")).to_have_count(1)
     expect(desk.thread.locator(".live")).to_have_count(0)
     desk.send("Again")
     expect(desk.thread).to_contain_text("Understood.")
+
+
+def test_pictures_for_the_documentation(desk: Desk) -> None:
+    """A day at the desk, in light and dark."""
+    titles = ("Trip to Lisbon", "Invoice draft", "Weekly report", "A bug in the importer", "Birthday ideas")
+    for number, title in enumerate(titles):
+        desk.talk(title, "Here is a first version of it.", f"agent:main:s{number}")
+    desk.talk("Make a plan for the garden", GARDEN)
+    page = desk.sign_in()
+    expect(desk.thread).to_contain_text("The beds")
+    desk.model.script(
+        FakeReply(
+            thinking=("What do the others say?",), calls=(FakeCall("sessions_list", ('{"limit": 5}',)),)
+        ),
+        FakeReply(texts=("There are six sessions. The newest ", "is about the garden."), hang_after=2),
+    )
+    desk.send("Look around and tell me what the others are about")
+    expect(desk.thread.locator(".live")).to_contain_text("The newest")
+    desk.field.fill("And then write a summary")
+    desk.field.press("Alt+Enter")
+    expect(page.locator(".queued")).to_contain_text("queued")
+    page.locator("a.session", has_text="main").first.wait_for(state="detached")
+    desk.picture("chat-light")
+    page.emulate_media(color_scheme="dark")
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    page.keyboard.type("version")
+    expect(page.locator("a.hit")).to_have_count(5)
+    desk.picture("chat-dark")
+    desk.model.release()
+    expect(desk.thread.locator(".live")).to_have_count(0)

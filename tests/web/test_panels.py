@@ -14,6 +14,8 @@ from tests.fakes.device_client import FROM_AFAR, DeviceClient
 from tests.fakes.openai_server import FakeReply
 from tests.fakes.wire_client import RefusedError
 from tests.web.desk import Desk, in_thread
+from tests.web.families import ask_helpers, set_price, words
+from tests.web.test_accessibility import findings
 
 PIGEONS = """{channels: {pigeon: {allowFrom: ["1001"]}}}"""
 
@@ -84,6 +86,26 @@ def test_a_delivery_that_failed_is_sent_again_or_dropped_by_a_person(desk: Desk)
     assert desk.call("outbox.list", state="failed")["deliveries"] == []
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_serious_findings_for_those_who_cannot_see_or_point(desk: Desk, scheme: str) -> None:
+    set_price(desk)
+    patch_config(desk, PIGEONS)
+    job = {"kind": "agentTurn", "message": "Brief me"}
+    schedule = {"kind": "every", "everyMs": 3_600_000}
+    desk.call("cron.add", name="briefing", schedule=schedule, sessionTarget="isolated", payload=job)
+    in_thread(fly(desk, bird(1, "66", "Zed")))
+    ask_helpers(desk, short=words(2), long=words(600))
+    page = desk.sign_in("#/tree")
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
+    expect(page.get_by_role("treeitem", name="short, done")).to_be_visible()
+    found = {}
+    for name in ("tree", "usage", "status", "cron", "people", "devices", "logs", "settings"):
+        desk.open(f"#/{name}")
+        expect(page.locator(f"oc-{name} .panelbody > *").first).to_be_visible()
+        found[name] = findings(page)
+    assert {name: one for name, one in found.items() if one} == {}
+
+
 def test_people_wait_are_let_in_and_removed(desk: Desk) -> None:
     patch_config(desk, PIGEONS)
     page = desk.sign_in("#/people")
@@ -128,6 +150,23 @@ def test_devices_ask_and_are_approved_without_a_reload(desk: Desk) -> None:
     assert (listed["paired"], listed["pending"]) == ([], [])
 
 
+def test_a_schedule_is_an_interval_five_fields_or_a_time(desk: Desk) -> None:
+    page = desk.sign_in("#/cron")
+    typed = ["30m", " 2 h ", "1d", "0 7 * * 1-5", "2026-12-31T23:00Z", "", "soon", "30", "30 minutes"]
+    understood = page.evaluate(
+        "async (typed) => { const { schedule } = await import('/cron.js'); return typed.map(schedule); }",
+        typed,
+    )
+    assert understood == [
+        {"kind": "every", "everyMs": 1_800_000},
+        {"kind": "every", "everyMs": 7_200_000},
+        {"kind": "every", "everyMs": 86_400_000},
+        {"kind": "cron", "expr": "0 7 * * 1-5"},
+        {"kind": "at", "at": 1_798_758_000_000},
+        *[None] * 4,
+    ]  # fmt: skip
+
+
 def test_jobs_are_added_run_switched_and_removed(desk: Desk) -> None:
     desk.model.script(FakeReply(texts=("The brief.",)))
     page = desk.sign_in("#/cron")
@@ -158,26 +197,28 @@ def test_jobs_are_added_run_switched_and_removed(desk: Desk) -> None:
     assert desk.call("cron.list")["jobs"] == []
 
 
-def test_the_log_grows_and_is_filtered(desk: Desk) -> None:
+def test_the_log_grows_by_itself_and_is_filtered(desk: Desk) -> None:
     page = desk.sign_in("#/logs")
-    lines = page.locator(".logline")
-    tail = desk.call("logs.tail", limit=500)
-    wanted = [json.loads(text)["message"] for text in tail["lines"] if json.loads(text)["level"] != "debug"]
-    expect(page.get_by_role("log")).to_contain_text(wanted[-1])
-    before = lines.count()
-    in_thread(fly_nowhere(desk))
-    page.get_by_label("Filter the log").fill("zz-no-such-word")
+    log = page.get_by_role("log")
+    tail = [json.loads(text) for text in desk.call("logs.tail", limit=500)["lines"]]
+    expect(log).to_contain_text(next(line["message"] for line in tail if line["level"] == "info"))
+    changed = page.locator(".logline", has_text="config changed by a client: channels.pigeon")
+    expect(changed).to_have_count(0)
+    patch_config(desk, PIGEONS)
+    expect(changed).to_have_count(1)
+    expect(changed).to_have_attribute("data-level", "info")
+    filter_field = page.get_by_label("Filter the log")
+    filter_field.fill("PIGEON changed")
+    expect(page.locator(".logline")).to_have_count(1)
+    filter_field.fill("zz-no-such-word")
     expect(page.get_by_text("No line matches.")).to_be_visible()
-    page.get_by_label("Filter the log").fill("")
-    expect(lines.nth(max(0, before - 1))).to_be_visible()
-    page.get_by_role("group", name="Least level").get_by_role("button", name="Errors").click()
-    expect(page.locator('.logline[data-level="info"]')).to_have_count(0)
-
-
-async def fly_nowhere(desk: Desk) -> None:
-    """Something that the gateway writes a line about."""
-    async with desk.gateway.client() as client:
-        await client.call("config.get")
+    filter_field.fill("")
+    expect(changed).to_be_visible()
+    levels = page.get_by_role("group", name="Least level")
+    levels.get_by_role("button", name="Errors").click()
+    expect(changed).to_have_count(0)
+    expect(levels.get_by_role("button", name="Errors")).to_have_attribute("aria-pressed", "true")
+    expect(levels.get_by_role("button", name="Errors")).to_be_focused()
 
 
 def test_settings_are_shown_without_their_secrets(desk: Desk) -> None:

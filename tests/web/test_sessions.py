@@ -54,12 +54,14 @@ def test_without_a_sign_in_nothing_is_shown(desk: Desk) -> None:
 
 def test_signing_out_ends_the_page(desk: Desk) -> None:
     page = desk.sign_in()
+    desk.field.fill("a private draft")
     other = desk.context.new_page()
     other.goto(desk.origin)
     expect(other.locator(".app")).to_have_attribute("data-wire", "open")
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("heading", name="Sign this browser in")).to_be_visible()
     expect(other.get_by_role("heading", name="Sign this browser in")).to_be_visible()
+    assert "private" not in page.evaluate("JSON.stringify({...localStorage})")
 
 
 # -- the list ------------------------------------------------------------------------------------
@@ -113,6 +115,22 @@ def test_search_finds_names_and_words_and_opens_the_message(desk: Desk) -> None:
     expect(row(desk, "Do you like quinces?")).to_be_visible()
 
 
+def test_a_hit_in_an_earlier_conversation_opens_there(desk: Desk) -> None:
+    desk.talk("Remember the word kumquat", "Remembered", FRUIT)
+    desk.call("sessions.reset", key=FRUIT)
+    desk.talk("Something else", "Else indeed", FRUIT)
+    page = desk.sign_in()
+    page.get_by_role("searchbox").fill("kumquat")
+    page.locator("a.hit").first.click()
+    expect(desk.thread.locator(".found")).to_contain_text("kumquat")
+    desk.talk("While you read", "It goes on", FRUIT)
+    expect(desk.thread.locator(".found")).to_be_in_viewport()
+    page.locator(".scroller").hover()
+    page.mouse.wheel(0, 5000)
+    expect(desk.thread).to_contain_text("It goes on")
+    expect(page.get_by_role("separator", name="New conversation")).to_have_count(1)
+
+
 @pytest.mark.spec("RPC-7")
 def test_rename_pin_and_archive(desk: Desk) -> None:
     desk.talk("About apples", "Sweet", FRUIT)
@@ -160,10 +178,11 @@ def test_a_reset_is_drawn_and_can_be_taken_back(desk: Desk) -> None:
     page = desk.sign_in(f"#/s/{FRUIT}")
     expect(desk.thread).to_contain_text("Sweet")
     choose(desk, "About apples", "Reset: begin anew")
-    desk.send("Begin with pears")
-    expect(desk.thread).to_contain_text("Understood.")
     line = page.get_by_role("separator", name="New conversation")
     expect(line).to_contain_text("a reset")
+    desk.send("Begin with pears")
+    expect(desk.thread).to_contain_text("Understood.")
+    expect(line).to_have_count(1)
     expect(desk.thread).to_contain_text("Sweet")
     assert [text for _, text in desk.said(FRUIT)] == ["Begin with pears", "Understood."]
     line.get_by_role("button", name="Take it back").click()

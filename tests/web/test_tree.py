@@ -21,25 +21,26 @@ def test_helpers_appear_run_end_and_are_stopped(desk: Desk) -> None:
     set_price(desk)
     page = desk.sign_in("#/tree")
     expect(page.get_by_text("No session has helpers yet.")).to_be_visible()
-    ask_helpers(desk, short=words(40), long=words(600))
-    expect(line(desk, "short")).to_have_attribute("data-state", "running")
-    expect(line(desk, "long")).to_have_attribute("data-state", "running")
-    expect(line(desk, "short")).to_have_attribute("aria-level", "2")
+    ask_helpers(desk, research=words(40), translation=words(600))
+    expect(line(desk, "research")).to_have_attribute("data-state", "running")
+    expect(line(desk, "translation")).to_have_attribute("data-state", "running")
+    expect(line(desk, "research")).to_have_attribute("aria-level", "2")
     parent = page.get_by_role("treeitem", level=1)
     expect(parent).to_have_attribute("aria-expanded", "true")
-    first = line(desk, "long").locator(".time").inner_text()
-    expect(line(desk, "long").locator(".time")).not_to_have_text(first)
-    expect(line(desk, "short")).to_have_attribute("data-state", "done")
-    expect(line(desk, "short").locator(".cost")).to_have_text("$0.0013")
-    expect(line(desk, "short").locator(".context")).to_contain_text("1.2k")
-    line(desk, "long").hover()
-    line(desk, "long").get_by_role("button", name="Stop").click()
-    dialog = page.get_by_role("dialog", name="Stop long?")
+    first = line(desk, "translation").locator(".time").inner_text()
+    expect(line(desk, "translation").locator(".time")).not_to_have_text(first)
+    expect(line(desk, "research")).to_have_attribute("data-state", "done")
+    expect(line(desk, "research").locator(".cost")).to_have_text("$0.0013")
+    expect(line(desk, "research").locator(".context")).to_contain_text("1.2k")
+    desk.picture("tree")
+    line(desk, "translation").hover()
+    line(desk, "translation").get_by_role("button", name="Stop").click()
+    dialog = page.get_by_role("dialog", name="Stop translation?")
     expect(dialog).to_be_visible()
     dialog.get_by_role("button", name="Stop").click()
-    expect(line(desk, "long")).to_have_attribute("data-state", "killed")
+    expect(line(desk, "translation")).to_have_attribute("data-state", "killed")
     nodes = {node.get("displayName"): node for node in desk.call("sessions.tree")["nodes"]}
-    assert (nodes["long"]["hasActiveRun"], nodes["long"]["status"]) == (False, "killed")
+    assert (nodes["translation"]["hasActiveRun"], nodes["translation"]["status"]) == (False, "killed")
 
 
 def test_a_family_is_walked_and_steered_with_keys(desk: Desk) -> None:
@@ -64,7 +65,7 @@ def test_a_family_is_walked_and_steered_with_keys(desk: Desk) -> None:
     expect(line(desk, "two")).to_have_attribute("aria-selected", "true")
     page.keyboard.press("s")
     page.get_by_role("dialog", name="Steer two").get_by_label("Message").fill("look again")
-    page.get_by_role("dialog").get_by_role("button", name="Send").click()
+    page.keyboard.press("Control+Enter")
     expect(page.locator("#notices")).to_contain_text("Sent.")
     expect(tree).to_be_focused()
     key = line(desk, "two").get_attribute("data-key")
@@ -78,6 +79,8 @@ def test_a_family_is_walked_and_steered_with_keys(desk: Desk) -> None:
     page.keyboard.press("Enter")
     for name in ("one", "two"):
         expect(line(desk, name)).to_have_attribute("data-state", "killed")
+    page.keyboard.press("x")
+    expect(page.get_by_role("dialog")).to_have_count(0)
     page.get_by_role("group", name="Which sessions").last.get_by_role("button", name="Running").click()
     expect(page.get_by_role("treeitem")).to_have_count(0)
     page.get_by_role("button", name="All", exact=True).last.click()
@@ -157,3 +160,58 @@ def test_on_a_narrow_screen_everything_is_within_reach(desk: Desk, scheme: str) 
         page.wait_for_timeout(150)
         main = "document.querySelector('#main')"
         assert page.evaluate(f"{main}.scrollWidth <= {main}.clientWidth"), name
+
+
+def test_lines_of_a_family_end_and_keep_their_order(desk: Desk) -> None:
+    page = desk.sign_in("#/tree")
+    rows = [
+        {"key": "old", "createdAt": 1},
+        {"key": "a", "spawnedBy": "b", "createdAt": 2},
+        {"key": "b", "spawnedBy": "a", "createdAt": 3},
+        {"key": "self", "spawnedBy": "self", "createdAt": 4},
+        {"key": "orphan", "spawnedBy": "gone", "createdAt": 5},
+        {"key": "second", "spawnedBy": "old", "createdAt": 9},
+        {"key": "first", "parentSessionKey": "old", "spawnedBy": "", "createdAt": 8, "hasActiveRun": True},
+        {
+            "key": "below",
+            "spawnedBy": "first",
+            "parentSessionKey": "self",
+            "createdAt": 8,
+            "hasActiveRun": True,
+        },
+    ]
+    shown = page.evaluate(
+        """async (rows) => {
+          const { Family } = await import("/family.js");
+          const family = new Family();
+          rows.forEach((row) => family.put(row));
+          const one = ({ row, depth, running }) => "  ".repeat(depth) + `${row.key} ${running}`;
+          const told = (lines) => lines.map(one);
+          const all = told(family.lines(() => true));
+          const running = told(family.lines((row) => row.hasActiveRun));
+          family.folded.add("first");
+          return [all, running, told(family.lines((row) => row.hasActiveRun)).length];
+        }""",
+        rows,
+    )
+    everybody = ["old 2", "  first 1", "    below 0", "  second 0", "orphan 0", "self 0", "b 0", "a 0"]
+    assert shown == [everybody, everybody[:3], 2]
+
+
+def test_how_a_task_ended_stays_when_the_helper_has_announced_it(desk: Desk) -> None:
+    page = desk.sign_in("#/tree")
+    states = page.evaluate(
+        """async () => {
+          const { Family, stateOf } = await import("/family.js");
+          const family = new Family();
+          const row = { key: "k", spawnedBy: "p", derivedTitle: "t" };
+          const told = [{ ...row, hasActiveRun: true }, { ...row, status: "failed", runtimeMs: 7 },
+            { ...row, status: "done", runtimeMs: 1 }];
+          return told.map((one, i) => {
+            family.put(one, i === 1);
+            const kept = family.rows.get("k");
+            return [stateOf(kept), kept.task?.runtimeMs ?? null];
+          });
+        }"""
+    )
+    assert states == [["running", None], ["failed", 7], ["failed", 7]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.web.desk import MAIN, Desk
@@ -88,3 +89,13 @@ def test_the_same_numbers_by_agent_model_and_session(desk: Desk) -> None:
     expect(gauges.first).to_have_attribute("aria-valuetext", "1.2k of 32k tokens, 4 %")
     page.locator("oc-usage").get_by_role("table", name="Context in use").get_by_role("link").first.click()
     expect(page).to_have_url(re.compile(r"#/s/agent"))
+
+
+def test_an_axis_ends_at_a_round_number(desk: Desk) -> None:
+    page = desk.sign_in("#/usage")
+    values = [0, 1, 1.1, 2, 2.5, 5, 6, 10, 0.0061, 3700, 120_000]
+    tops = page.evaluate(
+        "async (values) => { const { roundUp } = await import('/plot.js'); return values.map(roundUp); }",
+        values,
+    )
+    assert tops == pytest.approx([1, 1, 2, 2, 5, 5, 10, 10, 0.01, 5000, 200_000])

@@ -16,6 +16,7 @@ import msgspec
 
 from openclaw.app.discovery import choose_model as choose_default
 from openclaw.app.discovery import providers_in_reach
+from openclaw.app.providerdefaults import heartbeat_every_ms, pruning_ttl_ms, with_cache_ttl
 from openclaw.app.toolsets import sandboxing_of, tools_of_sessions
 from openclaw.config import views
 from openclaw.config.agent_view import HeartbeatSettings, SubagentSettings, call_names
@@ -140,8 +141,13 @@ class SettingsSource:
             ref = choose_default(self._config, self._env, self._found).ref
         else:
             ref = views.resolve_alias(self._config, primary)
-        default = resolve_target(ref, providers)
-        choose_models = _choose_models(default, agent.model.fallbacks, providers)
+        ttl_ms = agent.context_pruning.ttl_ms
+
+        def resolve(ref: str) -> ModelTarget:
+            return with_cache_ttl(resolve_target(ref, providers), ttl_ms)
+
+        default = resolve(ref)
+        choose_models = _choose_models(default, agent.model.fallbacks, resolve)
         tools_of = tools_of_sessions(
             self._config, agent, self._tools, lambda entry: choose_models(entry, None)[0]
         )
@@ -166,12 +172,16 @@ class SettingsSource:
                 agent.budget.per_session_usd, agent.budget.per_day_usd, agent.budget.per_tree_usd
             ),
             context_tokens=agent.context_tokens,
-            pruning=msgspec.convert(agent.context_pruning, PruningSettings, from_attributes=True),
+            pruning=msgspec.convert(
+                msgspec.structs.replace(agent.context_pruning, ttl_ms=pruning_ttl_ms(default, ttl_ms)),
+                PruningSettings,
+                from_attributes=True,
+            ),
             compaction=msgspec.convert(agent.compaction, CompactionSettings, from_attributes=True),
             compaction_model=resolve_target(summariser, providers) if summariser else None,
             notify_compaction=agent.compaction.notify_user,
             flush=msgspec.convert(agent.compaction.memory_flush, FlushSettings, from_attributes=True),
-            heartbeat=_heartbeat(agent.heartbeat, self._zone),
+            heartbeat=_heartbeat(agent.heartbeat, self._zone, default),
             workspace_access="rw" if agent.sandbox.mode == "off" else agent.sandbox.workspace_access,
             sandboxed=sandboxing.all,
             outside_sandbox=sandboxing.main_key,
@@ -184,24 +194,24 @@ _NOBODY = SessionEntry(session_id="", updated_at=0)
 
 
 def _choose_models(
-    default: ModelTarget, fallback_refs: Sequence[str], providers: dict[str, ProviderInfo]
+    default: ModelTarget, fallback_refs: Sequence[str], resolve: Callable[[str], ModelTarget]
 ) -> Callable[[SessionEntry, str | None], tuple[ModelTarget, ...]]:
-    fallbacks = tuple(resolve_target(ref, providers) for ref in fallback_refs)
+    fallbacks = tuple(resolve(ref) for ref in fallback_refs)
 
     def choose_models(entry: SessionEntry, asked: str | None) -> tuple[ModelTarget, ...]:
         first = default
         if asked is not None:
-            first = resolve_target(asked, providers)
+            first = resolve(asked)
         elif entry.model_override and entry.provider_override:
             with contextlib.suppress(InvalidRequest):  # it may name a model that is no longer configured
-                first = resolve_target(f"{entry.provider_override}/{entry.model_override}", providers)
+                first = resolve(f"{entry.provider_override}/{entry.model_override}")
         others = (target for target in (*fallbacks, default) if target != first)
         return (first, *others)[: 1 + len(fallbacks)]
 
     return choose_models
 
 
-def _heartbeat(wanted: HeartbeatSettings | None, zone: ZoneInfo) -> HeartbeatRules | None:
+def _heartbeat(wanted: HeartbeatSettings | None, zone: ZoneInfo, model: ModelTarget) -> HeartbeatRules | None:
     """What the configuration says about an agent's heartbeat; the local zone counts where none is named."""
     if wanted is None:
         return None
@@ -211,7 +221,7 @@ def _heartbeat(wanted: HeartbeatSettings | None, zone: ZoneInfo) -> HeartbeatRul
         own = zone if hours.timezone in ("local", "user") else ZoneInfo(hours.timezone)
         active = ActiveHours(minute_of_day(hours.start), minute_of_day(hours.end), own)
     return HeartbeatRules(
-        every_ms=wanted.every_ms,
+        every_ms=heartbeat_every_ms(model, wanted.every_ms),
         target=wanted.target,
         to=wanted.to,
         account_id=wanted.account_id,

@@ -60,7 +60,8 @@ class SubagentSettings(Struct, frozen=True, kw_only=True):
 
 
 class HeartbeatSettings(Struct, frozen=True, kw_only=True):
-    every_ms: int = 30 * 60_000
+    # None: half an hour, or what suits the credential of the model (PRUNE-6).
+    every_ms: int | None = None
     target: str = "none"
     to: str | None = None
     account_id: str | None = None

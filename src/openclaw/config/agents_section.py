@@ -121,7 +121,8 @@ class ContextPruningConfig(Section, frozen=True):
     """Old tool results leave the context of a model call, never the transcript (PRUNE-2, AMB-12)."""
 
     mode: Literal["off", "cache-ttl"] = "cache-ttl"
-    ttl_ms: DurationBareMinutes = msgspec.field(default=300_000, name="ttl")
+    # Five minutes, or as long as the provider keeps the beginnings of requests (PRUNE-6).
+    ttl_ms: DurationBareMinutes | None = msgspec.field(default=None, name="ttl")
     keep_last_assistants: Count = 3
     soft_trim_ratio: Ratio = 0.3
     hard_clear_ratio: Ratio = 0.5

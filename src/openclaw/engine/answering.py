@@ -79,15 +79,17 @@ class Answering:
         self._clock = clock
         self._emit = emit
         self._keep = keep
+        self._systems: dict[ModelTarget, str] = {}
         self._step = 0
         self._compactions = 0
         self.partial = ""
         self.target = plan.targets[0]
         self.fell_back = False
 
-    def use_prompt(self, system: str) -> None:
-        """What every call of this run says first."""
-        self.plan = msgspec.structs.replace(self.plan, system=system)
+    def use_prompts(self, systems: Sequence[str]) -> None:
+        """What calls of this run say first, to each of its models: a fallback reads of itself as well."""
+        self.plan = msgspec.structs.replace(self.plan, system=systems[0])
+        self._systems = dict(zip(self.plan.targets, systems, strict=True))
 
     async def ask(self, step: int) -> ModelDone:
         """One answer over the context as it is now. Never raises for a provider's failure."""
@@ -106,7 +108,7 @@ class Answering:
         plan = self.plan
         return ModelRequest(
             target,
-            plan.system,
+            self._systems.get(target, plan.system),
             tuple(await self._context.shown_to(target)),
             plan.tools,
             plan.thinking,

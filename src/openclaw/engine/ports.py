@@ -42,6 +42,8 @@ class ModelTarget(Struct, frozen=True):
     price: ModelPrice = ModelPrice()
     # False: the model reads text only, so images are named instead of sent.
     images: bool = True
+    # How long the provider shall keep what requests begin with; None: as it does by itself.
+    cache_ttl_ms: int | None = None
 
     @property
     def dialect(self) -> Dialect:

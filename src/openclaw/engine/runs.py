@@ -204,8 +204,11 @@ class Run:
         """The prompt of the agent; one that differs from the last turn's is a boundary (LOOP-2)."""
         plan = self._answering.plan
         first = plan.targets[0]
-        prompt = await self.services.prompts.for_session(self.session, self.agent, first)
-        self._answering.use_prompt(prompt.text)
+        prompts = [
+            await self.services.prompts.for_session(self.session, self.agent, one) for one in plan.targets
+        ]
+        prompt = prompts[0]
+        self._answering.use_prompts([one.text for one in prompts])
         last = (self.session.entry.system_prompt_report or {}).get("digest")
         model = f"{first.provider}/{first.model}"
         if last != digest_of(prompt, plan.tools, model):

@@ -82,9 +82,7 @@ class Watchdog:
         active = {run.session_key for run in unfinished.runs}
         return Unfinished(
             tuple(run for run in unfinished.runs if not self._workers.is_busy(run.session_key)),
-            tuple(
-                key for key in unfinished.waiting if key not in active and not self._workers.is_busy(key)
-            ),
+            tuple(key for key in unfinished.waiting if key not in active and not self._workers.is_busy(key)),
         )
 
     async def _stalled(self) -> list[Run]:

@@ -31,6 +31,7 @@ from openclaw.models.openai_request import IMAGE_NOT_SHOWN
 
 # How a block of hidden thoughts is kept in a transcript: no signature of the provider holds a colon.
 REDACTED_PREFIX = "redacted_thinking:"
+HOUR_MS = 3_600_000  # the longer of the two times that the provider offers
 # Two of the provider's four marks: the older one stands where the previous call wrote its cache.
 _MARKED_USER_TURNS = 2
 _NO_OUTPUT = "(no output)"
@@ -81,7 +82,7 @@ def _body_of(request: ModelRequest) -> Wire:
         body["system"] = [{"type": "text", "text": request.system}]
     body["messages"] = messages
     if request.cache:
-        _mark_cached(body)
+        _mark_cached(body, target.cache_ttl_ms)
     return body
 
 
@@ -93,13 +94,13 @@ def _continues_without_thinking(messages: list[Wire]) -> bool:
     return first not in ("thinking", "redacted_thinking")
 
 
-def _mark_cached(body: Wire) -> None:
+def _mark_cached(body: Wire, ttl_ms: int | None) -> None:
     """Let the provider keep what the next call repeats: tools, system, and the conversation so far."""
     users = [message for message in body["messages"] if message["role"] == "user"]
     marked = [body.get("tools", [])[-1:], body.get("system", [])[-1:]]
     marked += [message["content"][-1:] for message in users[-_MARKED_USER_TURNS:]]
     for block in (block for blocks in marked for block in blocks):
-        block["cache_control"] = {"type": "ephemeral"}
+        block["cache_control"] = {"type": "ephemeral"} | ({"ttl": "1h"} if (ttl_ms or 0) >= HOUR_MS else {})
 
 
 def _tool(spec: ToolSpec) -> Wire:

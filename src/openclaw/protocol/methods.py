@@ -218,9 +218,7 @@ METHODS: Final[Mapping[str, MethodSpec]] = {
     "pairing.approve": MethodSpec(
         params_channels.PairingApproveParams, results_channels.PairingApproved, ADMIN
     ),
-    "pairing.remove": MethodSpec(
-        params_channels.PairingRemoveParams, results_channels.PairingRemoved, ADMIN
-    ),
+    "pairing.remove": MethodSpec(params_channels.PairingRemoveParams, results_channels.PairingRemoved, ADMIN),
     "chat.history": MethodSpec(params.ChatHistoryParams, results.ChatHistory, READ),
     "chat.startup": MethodSpec(params_sessions.ChatStartupParams, results.ChatStarted, READ),
     "chat.metadata": MethodSpec(params_sessions.ChatMetadataParams, results.ChatMetadata, READ),
@@ -257,7 +255,9 @@ def _decode(method: str, kind: type[ClosedObject], raw: Raw) -> ClosedObject:
         raise InvalidRequest(f"invalid {method} params: text must not contain NUL characters; remove them")
     try:
         if holds_huge_number(text):
-            raise InvalidRequest(f"invalid {method} params: numbers must lie within 53 bits; use a smaller one")
+            raise InvalidRequest(
+                f"invalid {method} params: numbers must lie within 53 bits; use a smaller one"
+            )
         return _decoder(kind).decode(b"{}" if text in (b"", b"null") else text)
     except msgspec.ValidationError as error:
         raise InvalidRequest(f"invalid {method} params: {describe_violation(error, kind)}")

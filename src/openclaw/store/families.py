@@ -15,6 +15,8 @@ from openclaw.store.statements import load_statements
 SQL = load_statements("families.sql")
 # Helpers of helpers are few; a longer line is cut, and a circle ends here.
 MOST_DEPTH = 20
+# Up to so many helpers are found through their indexes; where there are more, the newest are never far.
+FEW = 5000
 
 
 class FamilyQuery(Struct, frozen=True):
@@ -59,8 +61,11 @@ class Families:
 def _read(tx: Transaction, query: FamilyQuery) -> Family:
     archived = int(query.archived)
     if query.key is None:
-        found = tx.rows(SQL["helpers"], (archived, query.limit, MOST_DEPTH))
-        more = tx.row(SQL["has_more"], (archived, query.limit)) is not None
+        counted = tx.row(SQL["helper_count"], (FEW + 1,))
+        assert counted is not None
+        newest, rest = ("helpers", "has_more") if counted[0] <= FEW else ("many_helpers", "many_more")
+        found = tx.rows(SQL[newest], (archived, query.limit, MOST_DEPTH))
+        more = tx.row(SQL[rest], (archived, query.limit)) is not None
         return Family(tuple(map(_member, found)), more)
     line = tx.rows(SQL["above"], (query.key, MOST_DEPTH))
     if not line:

@@ -7,7 +7,8 @@ work is a worker, and the screen is redrawn at most so often as an eye can follo
 from __future__ import annotations
 
 import time
-from collections.abc import Coroutine, Iterable
+from collections.abc import Iterable
+from functools import partial
 from typing import Any, ClassVar, Final
 
 from rich.text import Text
@@ -17,11 +18,12 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 from textual.widgets import Footer, Static
+from textual.worker import Worker
 
 from openclaw.tui.chatlog import ChatLog
 from openclaw.tui.composer import Composer
 from openclaw.tui.composing import Recall
-from openclaw.tui.desk import Desk, Severity
+from openclaw.tui.desk import Desk, Severity, Work
 from openclaw.tui.memory import ClientMemory
 from openclaw.tui.opening import TuiOptions, agent_of
 from openclaw.tui.panes import Chosen, SessionsPane, TreePane
@@ -71,18 +73,26 @@ class TerminalApp(App[None]):
         self._dark = dark
         self._stale: set[str] = set()
         self._list_wanted: bool | None = None
+        # Held here: a query would ask the window on top, such as the help, and find none of them.
+        self.chat = ChatLog(id="chat")
+        self.composer = Composer(id="composer")
+        self.sessions_pane = SessionsPane(id="sessions")
+        self.tree_pane = TreePane(id="tree")
+        self._head = Static(id="head", markup=False)
+        self._queue = Static(id="queue", markup=False)
+        self._status = Static(id="status", markup=False)
         self.desk = Desk(options, memory, self)
 
     def compose(self) -> ComposeResult:
         with Horizontal():
-            yield SessionsPane(id="sessions")
+            yield self.sessions_pane
             with Vertical(id="main"):
-                yield Static(id="head", markup=False)
-                yield ChatLog(id="chat")
-                yield Static(id="queue", markup=False)
-                yield Composer(id="composer")
-            yield TreePane(id="tree")
-        yield Static(id="status", markup=False)
+                yield self._head
+                yield self.chat
+                yield self._queue
+                yield self.composer
+            yield self.tree_pane
+        yield self._status
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
@@ -95,20 +105,17 @@ class TerminalApp(App[None]):
         self.set_interval(DRAW_S, self._draw_stale)
         self.set_interval(CLOCK_S, self._draw_status)
         self._draw_status()
-        self.run_worker(self.desk.run(), group="link", exit_on_error=True)
-
-    @property
-    def composer(self) -> Composer:
-        return self.query_one(Composer)
-
-    @property
-    def chat(self) -> ChatLog:
-        return self.query_one(ChatLog)
+        self._work(self.desk.run, "link")
 
     # -- what the desk tells -------------------------------------------------------------------
 
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        self.run_worker(work, exit_on_error=True)
+    def start(self, work: Work) -> None:
+        self._work(work)
+
+    def _work(self, work: Work, group: str = "default", *, alone: bool = False) -> Worker[None]:
+        """`alone`: what is still under way in the group is given up."""
+        worker: Worker[None] = self.run_worker(work, group=group, exclusive=alone, exit_on_error=True)
+        return worker
 
     def conversation_opened(self) -> None:
         self.chat.begin()
@@ -147,9 +154,9 @@ class TerminalApp(App[None]):
             self.composer.commands = self.desk.commands
         if "sessions" in stale:
             rows = self.desk.found if self.desk.found is not None else self.desk.rows.values()
-            self.query_one(SessionsPane).show(rows, self.desk.talk.session_key, _now_ms())
+            self.sessions_pane.show(rows, self.desk.talk.session_key, _now_ms())
         if "tree" in stale and self.desk.tree is not None:
-            self.query_one(TreePane).show(self.desk.tree, self.desk.talk.session_key)
+            self.tree_pane.show(self.desk.tree, self.desk.talk.session_key)
         self._draw_status()
 
     def _draw_status(self) -> None:
@@ -157,13 +164,11 @@ class TerminalApp(App[None]):
         row = desk.rows.get(talk.session_key) or talk.row
         head = Text(desk.title, style="bold", no_wrap=True, overflow="ellipsis")
         facts = facts_of(row)
-        self.query_one("#head", Static).update(
-            head.append(f"  {facts}", style="not bold dim") if facts else head
-        )
-        status = self.query_one("#status", Static)
+        self._head.update(head.append(f"  {facts}", style="not bold dim") if facts else head)
+        status = self._status
         status.update(Text(self._status_words(), no_wrap=True, overflow="ellipsis"))
         status.set_class(not desk.is_connected, "offline")
-        queue = self.query_one("#queue", Static)
+        queue = self._queue
         queue.set_class(bool(talk.queue), "waiting")
         queue.update(self._queue_lines())
 
@@ -193,9 +198,9 @@ class TerminalApp(App[None]):
 
     def _arrange(self, width: int) -> None:
         """Three panes where there is room; the conversation first where there is not."""
-        tree_open = self.query_one(TreePane).has_class("open")
+        tree_open = self.tree_pane.has_class("open")
         room = width >= NARROW and not (tree_open and width < SMALL)
-        pane = self.query_one(SessionsPane)
+        pane = self.sessions_pane
         pane.display = room if self._list_wanted is None else self._list_wanted
         pane.styles.width = 24 if width < SMALL else 32
         self._stale.add("sessions")
@@ -208,24 +213,24 @@ class TerminalApp(App[None]):
             self.exit()
             return
         self.chat.show(self.desk.talk.items, follow=True)
-        self.start(self.desk.send(event.text))
+        self.start(partial(self.desk.send, event.text))
 
     @on(Chosen)
     def _open(self, event: Chosen) -> None:
         self.composer.writing.focus()
-        self.start(self.desk.try_open(event.session_key))
+        self.start(partial(self.desk.try_open, event.session_key))
 
     @on(ChatLog.OlderWanted)
     def _load_older(self) -> None:
-        self.start(self.desk.load_older())
+        self.start(self.desk.load_older)
 
     @on(SessionsPane.Searched)
     def _search(self, event: SessionsPane.Searched) -> None:
         self._stale.add("sessions")
-        self.run_worker(self.desk.search(event.wanted), group="search", exclusive=True)
+        self._work(partial(self.desk.search, event.wanted), "search", alone=True)
 
     def action_stop(self) -> None:
-        self.start(self.desk.stop())
+        self.start(self.desk.stop)
 
     def action_stop_or_write(self) -> None:
         """Esc: stop what runs; with nothing to stop, back to writing."""
@@ -237,17 +242,17 @@ class TerminalApp(App[None]):
     def action_search(self) -> None:
         self._list_wanted = True
         self._arrange(self.size.width)
-        self.query_one(SessionsPane).search()
+        self.sessions_pane.search()
 
     def action_toggle_list(self) -> None:
-        self._list_wanted = not self.query_one(SessionsPane).display
+        self._list_wanted = not self.sessions_pane.display
         self._arrange(self.size.width)
 
     def action_tree(self) -> None:
-        pane = self.query_one(TreePane)
+        pane = self.tree_pane
         pane.toggle_class("open")
         if pane.has_class("open"):
-            self.start(self.desk.load_tree())
+            self.start(self.desk.load_tree)
         else:
             self.desk.tree = None
             self.composer.writing.focus()
@@ -260,14 +265,14 @@ class TerminalApp(App[None]):
     def action_new_session(self) -> None:
         def answered(label: str | None) -> None:
             if label is not None:
-                self.start(self.desk.create(label))
+                self.start(partial(self.desk.create, label))
 
         self.push_screen(Question("Name of the new session (may stay empty):"), answered)
 
     def action_rename(self) -> None:
         def answered(label: str | None) -> None:
             if label is not None:
-                self.start(self.desk.rename(label))
+                self.start(partial(self.desk.rename, label))
 
         row = self.desk.rows.get(self.desk.talk.session_key) or self.desk.talk.row
         self.push_screen(Question("Name of this session:", safe_line(str(row.get("label") or ""))), answered)
@@ -284,7 +289,9 @@ class TerminalApp(App[None]):
         yield SystemCommand("Quit", "Leave; everything stays as it is", self.action_quit)
         for key, row in list(self.desk.rows.items()):
             yield SystemCommand(
-                f"Open {title_of(row)}", safe_line(key), lambda key=key: self.start(self.desk.try_open(key))
+                f"Open {title_of(row)}",
+                safe_line(key),
+                lambda key=key: self.start(partial(self.desk.try_open, key)),
             )
 
 

@@ -41,6 +41,7 @@ class ChatLog(ScrollView, can_focus=True):
     DEFAULT_CSS = """
     ChatLog { height: 1fr; padding: 0 0 0 1; background: $background; }
     ChatLog { overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1; }
+    ChatLog { scrollbar-background: $background; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("o", "unfold", "Tool calls", tooltip="Show or hide what tools were asked and answered"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, Literal, Protocol
 
 from openclaw.api.failures import GatewayGone
@@ -25,6 +25,8 @@ from openclaw.tui.text import safe_line, safe_text
 from openclaw.tui.wire import Link, Outlook
 
 Json = dict[str, Any]
+# Not begun yet, so that a screen that closes may leave it.
+Work = Callable[[], Coroutine[Any, Any, None]]
 Severity = Literal["information", "warning", "error"]
 
 SCOPES: Final = (ADMIN, WRITE, READ)
@@ -37,7 +39,7 @@ MAX_LIMIT: Final = 1000
 class View(Protocol):
     """What the desk tells the screen. All on the event loop."""
 
-    def start(self, work: Coroutine[Any, Any, None]) -> None: ...
+    def start(self, work: Work) -> None: ...
 
     def conversation_opened(self) -> None: ...
 
@@ -112,7 +114,7 @@ class Desk:
             self._take_row(payload)
         change = self.talk.event(name, payload)
         if change == "reload":
-            self._view.start(self._reload())
+            self._view.start(self._reload)
         elif change == "look":
             self._look_soon()
         if change != "nothing":
@@ -140,7 +142,7 @@ class Desk:
             self.rows.pop(key, None)
         self._view.sessions_changed()
         if self.tree is not None:
-            self._view.start(self.load_tree())
+            self._view.start(self.load_tree)
 
     # -- the open conversation -----------------------------------------------------------------
 
@@ -211,7 +213,7 @@ class Desk:
         """Ask what waits and what runs, once for all events that come together."""
         if not self._looking:
             self._looking = True
-            self._view.start(self._look())
+            self._view.start(self._look)
 
     async def _look(self) -> None:
         await asyncio.sleep(LOOK_PAUSE_S)
@@ -259,7 +261,7 @@ class Desk:
 
     def on_postponed(self, reason: str) -> None:
         self._view.tell(f"Not sent yet: {safe_line(reason)}", "warning")
-        self._view.start(self._flush_later())
+        self._view.start(self._flush_later)
 
     async def _flush_later(self) -> None:
         await asyncio.sleep(RETRY_S)

@@ -60,6 +60,7 @@ class SessionsPane(Vertical):
     SessionsPane.searching Input { display: block; }
     SessionsPane OptionList { height: 1fr; border: none; padding: 0; background: $background; }
     SessionsPane OptionList { scrollbar-size-vertical: 1; }
+    SessionsPane OptionList:focus { border: none; }
     SessionsPane .heading { height: 1; padding: 0 1; color: $text-muted; }
     """
 
@@ -137,6 +138,7 @@ class TreePane(Vertical):
     TreePane { width: 36; border-left: solid $panel; display: none; }
     TreePane.open { display: block; }
     TreePane OptionList { height: 1fr; border: none; padding: 0; background: $background; }
+    TreePane OptionList:focus { border: none; }
     TreePane .heading { height: 1; padding: 0 1; color: $text-muted; }
     """
 

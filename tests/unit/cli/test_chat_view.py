@@ -116,6 +116,13 @@ def test_a_notice_before_the_reply_is_told_although_no_transcript_holds_it() -> 
     assert out == "Good morning.\nA new day.\n"
 
 
+def test_what_a_reply_used_is_told_below_it() -> None:
+    view = ChatView(KEY)
+    final = "A new day.\n\nGood morning.\n\n[usage] 5 tokens in, 2 out"
+    out = shown(view, stored(message("assistant", "Good morning.", 2)), ended("final", final))
+    assert out == "Good morning.\nA new day.\n[usage] 5 tokens in, 2 out\n"
+
+
 @pytest.mark.parametrize(
     ("event", "how", "line"),
     [

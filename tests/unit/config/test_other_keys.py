@@ -67,7 +67,7 @@ def test_agents_defaults_context_pruning() -> None:
         ("exec*",),
     )
     default = config_of("{}").agents.defaults.context_pruning
-    assert (default.mode, default.ttl_ms, default.keep_last_assistants) == ("cache-ttl", 300_000, 3)
+    assert (default.mode, default.ttl_ms, default.keep_last_assistants) == ("cache-ttl", None, 3)
     assert (default.soft_trim_ratio, default.hard_clear_ratio) == (0.3, 0.5)
     assert default.min_prunable_tool_chars == 50_000
     assert (default.soft_trim.max_chars, default.soft_trim.head_chars, default.soft_trim.tail_chars) == (

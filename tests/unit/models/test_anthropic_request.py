@@ -315,3 +315,21 @@ def test_a_call_repeats_the_one_before_it(turns: list[tuple[str, bool]]) -> None
             assert head == previous
         previous = body
         messages.append(said(TextBlock("fine")))
+
+
+@pytest.mark.spec("PRUNE-6")
+@pytest.mark.parametrize(
+    ("ttl_ms", "mark"),
+    [
+        (None, EPHEMERAL),
+        (300_000, EPHEMERAL),
+        (3_599_999, EPHEMERAL),
+        (3_600_000, {"type": "ephemeral", "ttl": "1h"}),
+    ],
+)
+def test_the_provider_is_asked_to_keep_beginnings_for_an_hour(
+    ttl_ms: int | None, mark: dict[str, str]
+) -> None:
+    asked = make_request((UserMessage("hi", NOW_MS),), target=make_target(api=API, cache_ttl_ms=ttl_ms))
+    body = msgspec.json.decode(encode_request(asked))
+    assert body["system"][-1]["cache_control"] == body["messages"][0]["content"][0]["cache_control"] == mark

@@ -27,14 +27,16 @@ WAIT_S = 30.0
 WRONG_TOKEN_WAIT_S = 300.0
 HICCUP_PAUSES_S: tuple[float, ...] = (0.5, 1.0, 2.0)  # failures in a row that are not worth a restart
 _LOST_PLACE = ("M_UNKNOWN_POS", "M_INVALID_PARAM", "M_UNKNOWN")
+# The names of those who speak come with their words, also when the homeserver has told them before.
+_SPEAKERS = {"lazy_load_members": True, "include_redundant_members": True}
 WANTED: dict[str, Any] = {
     "presence": {"not_types": ["*"]},
     "account_data": {"types": ["m.direct"]},
     "room": {
         "account_data": {"not_types": ["*"]},
         "ephemeral": {"not_types": ["*"]},
-        "state": {"lazy_load_members": True},
-        "timeline": {"limit": 50, "lazy_load_members": True},
+        "state": _SPEAKERS,
+        "timeline": {"limit": 50, **_SPEAKERS},
     },
 }
 
@@ -59,7 +61,7 @@ class MatrixConnector:
         self._clock = ground.clock
         self._server = Homeserver(ground.http, options.homeserver, requests)
         self._memory = Memory(ground.notes, ground.clock)
-        self._rooms = RoomTable(options.user_id)
+        self._rooms = RoomTable()
         self._sender = Sender(self._server, self._memory, self._rooms, options.user_id)
         self._intake: Intake | None = None
 
@@ -118,7 +120,7 @@ class MatrixConnector:
         # Homeservers keep their answers to a first sync for minutes, and an old one knows rooms as they
         # were; a wait that is never the same asks for a new one. Nothing is waited for in a first sync.
         first = await self._server.sync(None, self._clock.now_ms() % 9973 / 1000, WANTED)
-        self._rooms.take(first)
+        self._rooms.take(first, first=True)
         if self._memory.token is None:
             await intake.take(first, None)
             await self._memory.go_on_from(first.next_batch)

@@ -22,7 +22,6 @@ class Room(Struct):
     id: str
     name: str = ""
     alias: str = ""
-    encrypted: bool = False
     # Who is in it or invited, with the names they have there; not everybody in a large room.
     members: dict[str, str] = {}
     # How many are in it or invited, where the homeserver has told it.
@@ -43,8 +42,6 @@ class Room(Struct):
                 self.name = event.text("name")
             case "m.room.canonical_alias":
                 self.alias = event.text("alias")
-            case "m.room.encryption":
-                self.encrypted = True
             case "m.room.member":
                 self._learn_member(event.state_key, event)
 
@@ -83,8 +80,7 @@ class Invitation(Struct, frozen=True):
 class RoomTable:
     """Every room that we are in, and which of them are direct chats."""
 
-    def __init__(self, own_id: str) -> None:
-        self._own_id = own_id
+    def __init__(self) -> None:
         self._rooms: dict[str, Room] = {}
         self._direct: dict[str, str] = {}
 
@@ -92,17 +88,18 @@ class RoomTable:
         """A room; an empty one is opened for an id that is new."""
         return self._rooms.setdefault(room_id, Room(room_id))
 
-    def knows(self, room_id: str) -> bool:
-        return room_id in self._rooms
+    def take(self, sync: Sync, *, first: bool = False) -> None:
+        """Take in what a sync tells about rooms, apart from their timelines.
 
-    def take(self, sync: Sync) -> None:
-        """Take in what a sync tells about rooms, apart from their timelines."""
+        In a `first` sync the timelines hold a part of the rooms' state that is told nowhere else.
+        """
         for event in read_events(sync.account_data.events):
             if event.type == "m.direct":
                 self._direct = _direct_rooms(event.content)
         for room_id, joined in sync.rooms.join.items():
             room = self.room(room_id)
-            for event in read_events(joined.state.events):
+            told = (*joined.state.events, *joined.timeline.events) if first else joined.state.events
+            for event in read_events(told):
                 room.learn(event)
             room.summarise(joined.summary)
         for room_id in sync.rooms.leave:
@@ -117,9 +114,6 @@ class RoomTable:
         pairs = [room for room in self._rooms.values() if room.size == 2 and user_id in room.members]
         found = marked or pairs
         return found[-1].id if found else None
-
-    def encrypted_rooms(self) -> tuple[str, ...]:
-        return tuple(sorted(room.id for room in self._rooms.values() if room.encrypted))
 
 
 def invitations(sync: Sync, own_id: str) -> tuple[Invitation, ...]:

@@ -350,6 +350,6 @@ def _one_also(replies: Sequence[Reply]) -> Also | None:
 
 
 def _cut_off(new: NewInput, now_ms: int) -> Edit:
-    """Remember the stop, so that a message from before it that arrives late is not run (CMD-6)."""
+    """Note the stop in the row, for clients; what was received before is cancelled with it (CMD-6)."""
     message_id = new.external.message_id if new.external else None
     return toggles.setting(abort_cutoff_message_sid=message_id, abort_cutoff_timestamp=now_ms)

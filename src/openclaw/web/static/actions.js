@@ -22,7 +22,7 @@ export function actionsOf(row) {
   return [
     { label: "Rename …", run: () => rename(row) },
     { label: row.pinned ? "Unpin" : "Pin", run: change({ pinned: !row.pinned }, "Not pinned") },
-    { label: "Mark unread", run: change({ unread: true }, "Not marked") },
+    ...(route().key === key ? [] : [{ label: "Mark unread", run: change({ unread: true }, "Not marked") }]),
     row.archived
       ? { label: "Take out of the archive", run: () => archive(row, false) }
       : { label: "Archive", run: () => archive(row, true) },

@@ -3,7 +3,7 @@
  * every other view is a panel that registered itself. Routes stand behind `#`, so that the gateway sees none.
  */
 
-import { announce, fill, h } from "./dom.js";
+import { announce, fill, h, notice } from "./dom.js";
 import { icon } from "./icons.js";
 import { wire } from "./wire.js";
 import { outbox } from "./outbox.js";
@@ -116,9 +116,15 @@ export function toggleTheme() {
   }
 }
 
+/** End the sign-in, and leave nothing of it in this browser: neither drafts nor what was not sent. */
 async function signOut() {
-  await fetch("/signout", { method: "POST", headers: { "Content-Type": "application/json" }, body: "{}" });
-  location.reload();
+  try {
+    await fetch("/signout", { method: "POST", headers: { "Content-Type": "application/json" }, body: "{}" });
+    Object.keys(localStorage).filter((name) => /^openclaw\.(draft|outbox)\./.test(name)).forEach((name) => localStorage.removeItem(name));
+  } catch (error) {
+    return void notice(`Not signed out: ${error.message}`);
+  }
+  return void location.reload();
 }
 
 // -- keyboard --------------------------------------------------------------------------------------

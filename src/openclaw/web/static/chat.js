@@ -45,7 +45,10 @@ class Chat extends HTMLElement {
     this.ondragover = (event) => { event.preventDefault(); this.classList.add("dropping"); };
     this.ondragleave = () => this.classList.remove("dropping");
     this.ondrop = (event) => { this.classList.remove("dropping"); this.composer.take(event, event.dataTransfer); };
+    // The view becomes smaller when the field or the queue grows; who reads the end goes on reading it.
+    new ResizeObserver(() => this.stick && this.toEnd()).observe(this.scroller);
     this.offs = [
+      wire.onStatus(() => this.log && this.drawQueue()),
       sessions.onChange(() => this.drawHead()),
       outbox.onChange((item, sent) => this.onOutbox(item, sent)),
       wire.on("chat", (event) => event.sessionKey === this.key && event.state === "final" && announce(textOf(event.message).slice(0, 500))),
@@ -105,6 +108,11 @@ class Chat extends HTMLElement {
     this.draw();
   }
 
+  toEnd() {
+    this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.ownTop = this.scroller.scrollTop;
+  }
+
   onScroll() {
     const { scrollTop, scrollHeight, clientHeight } = this.scroller;
     const below = scrollHeight - scrollTop - clientHeight;
@@ -114,9 +122,17 @@ class Chat extends HTMLElement {
     if (own) return;
     this.stick = below < BOTTOM_PX && !this.log.hasNewer;
     if (scrollTop < NEAR_PX && this.log.loaded && this.log.canReadBack) this.log.older();
-    else if (below < NEAR_PX && this.log.hasNewer) this.log.newer();
+    else this.readOn();
     this.latest.hidden = this.stick || (below < clientHeight && !this.log.hasNewer);
     this.markRead();
+  }
+
+  /** Read what comes after, and fill a view that is not full yet. */
+  readOn() {
+    const { scrollTop, scrollHeight, clientHeight } = this.scroller;
+    if (!this.log.loaded) return;
+    if (this.log.hasNewer && scrollHeight - scrollTop - clientHeight < NEAR_PX) this.log.newer();
+    else if (this.log.canReadBack && scrollHeight <= clientHeight) this.log.older();
   }
 
   markRead() {
@@ -129,17 +145,17 @@ class Chat extends HTMLElement {
     if (!this.log) return;
     const anchor = this.stick ? null : this.anchor();
     this.drawThread();
-    const top = this.scroller.scrollTop;
-    if (this.target) this.showTarget();
-    else if (this.stick) this.scroller.scrollTop = this.scroller.scrollHeight;
-    else if (anchor?.node.isConnected) this.scroller.scrollTop += anchor.node.getBoundingClientRect().top - anchor.top;
-    if (this.scroller.scrollTop !== top) this.ownTop = this.scroller.scrollTop;
     this.drawHead();
     this.drawQueue();
     this.composer.setState({ running: this.log.running });
+    const top = this.scroller.scrollTop;
+    if (this.target) this.showTarget();
+    else if (this.stick) this.toEnd();
+    else if (anchor?.node.isConnected) this.scroller.scrollTop += anchor.node.getBoundingClientRect().top - anchor.top;
+    if (this.scroller.scrollTop !== top) this.ownTop = this.scroller.scrollTop;
     this.latest.hidden = this.stick;
     this.markRead();
-    if (this.log.loaded && this.scroller.scrollTop < NEAR_PX && this.log.canReadBack && this.thread.childElementCount < 12) this.log.older();
+    this.readOn();
   }
 
   /** The first message in view, and where it stands: it shall stand there after drawing too. */
@@ -211,6 +227,8 @@ class Chat extends HTMLElement {
       units.push({ id: idOf(message), sign, build: () => renderMessage(message, results, waits) });
     }
     units.push(...this.compactions(before, null));
+    // A conversation that was just begun anew holds nothing yet.
+    if (before && !log.hasNewer && before.window !== log.currentId) units.push(...this.begin(log.currentId));
     return [...units, ...this.ending()];
   }
 
@@ -220,7 +238,9 @@ class Chat extends HTMLElement {
     const sent = [...log.unconfirmed.values()].filter((item) => !log.pending.some((one) => one.runId === item.id));
     const units = sent.map((item) => ({ id: item.id, sign: "sent", build: () => h("article", { class: "msg user sent" }, plain(item.text)) }));
     if (log.live && !log.hasNewer) units.push({ id: "live", sign: {}, build: (old) => this.buildLive(old) });
-    if (log.failure && !log.live) units.push({ id: "failure", sign: log.failure.text, build: () =>
+    const last = log.messages.at(-1);
+    const told = last?.stopReason === "error" && last.__openclaw.runId === log.failure?.runId;
+    if (log.failure && !log.live && !told) units.push({ id: "failure", sign: log.failure.text, build: () =>
       h("p", { class: "failed", role: "alert" }, log.failure.text) });
     return units;
   }
@@ -244,13 +264,16 @@ class Chat extends HTMLElement {
     const { log } = this;
     const units = this.compactions(before, message);
     const at = log.windowOf(message.window);
-    const begins = before ? before.window !== message.window : !log.hasOlder && at !== -1 && at + 1 < log.windows.length;
-    if (begins && at !== -1) {
-      const undo = message.window === log.currentId ? h("button", { class: "link",
-        onclick: () => restore(this.key, "Not taken back") }, "Take it back") : null;
-      units.push({ id: `window:${message.window}`, sign: String(Boolean(undo)), build: () => resetBoundary(log.windows[at], undo) });
-    }
-    return units;
+    const begins = before ? before.window !== message.window : !log.hasOlder && at + 1 < log.windows.length;
+    return begins ? [...units, ...this.begin(message.window)] : units;
+  }
+
+  /** The line above a conversation; the last reset can be taken back there. */
+  begin(windowId) {
+    const window = this.log.windows[this.log.windowOf(windowId)];
+    const undo = windowId === this.log.currentId ? h("button", { class: "link",
+      onclick: () => restore(this.key, "Not taken back") }, "Take it back") : null;
+    return window ? [{ id: `window:${windowId}`, sign: String(Boolean(undo)), build: () => resetBoundary(window, undo) }] : [];
   }
 
   /** The compactions that happened between two messages of one window. */
@@ -284,7 +307,7 @@ class Chat extends HTMLElement {
   drawQueue() {
     const waiting = this.log.pending.filter((item) => item.runId !== this.log.live?.runId).map((item) => this.chip("queued",
       textOf(item.message), () => attempt(wire.call("chat.abort", { sessionKey: this.key, runId: item.runId }), "Not cancelled")));
-    const unsent = outbox.of(this.key).filter((item) => item.state !== "sending" || wire.status !== "open")
+    const unsent = outbox.of(this.key).filter((item) => item.state === "refused" || wire.status !== "open")
       .map((item) => this.chip(item.state === "refused" ? `refused: ${item.error}` : "waits for the connection", item.text,
         () => outbox.drop(item.id), item.state === "refused" ? () => outbox.retry(item.id) : null));
     fill(this.queue, waiting, unsent);

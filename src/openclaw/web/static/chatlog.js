@@ -70,7 +70,12 @@ export class ChatLog {
     if (windowId) params.sessionId = windowId;
     const heard = this.heard;
     const page = await this.ask(params);
-    if (!page) return;
+    if (!page) {
+      if (!messageId || !this.error) return;
+      this.place = {};
+      return void this.open();
+    }
+    this.place = {};
     this.loaded = true;
     this.messages = this.take(page);
     this.hasOlder = page.hasMore;
@@ -81,6 +86,11 @@ export class ChatLog {
     this.takeState(page, heard);
     this.changed();
     await this.readWindows();
+    if (windowId && !this.cursor) {
+      // An earlier conversation has no end to go on from; the current one has.
+      const now = await this.ask({ limit: 1 });
+      this.cursor = now?.deltaCursor ?? null;
+    }
   }
 
   async ask(params) {
@@ -123,7 +133,8 @@ export class ChatLog {
       if (!this.canReadBack) return;
       const oldest = this.messages[0]?.window ?? this.currentId;
       const params = { limit: PAGE };
-      if (this.hasOlder) Object.assign(params, { offset: this.offset, sessionId: oldest });
+      if (this.hasOlder && this.offset !== null) Object.assign(params, { offset: this.offset, sessionId: oldest });
+      else if (this.hasOlder) Object.assign(params, { messageId: idOf(this.messages[0]), limit: 2 * PAGE, sessionId: oldest });
       else params.sessionId = this.windows[this.windowOf(oldest) + 1].sessionId;
       const page = await this.ask(params);
       if (!page) return;
@@ -166,11 +177,9 @@ export class ChatLog {
 
   letGoAbove(extra) {
     const gone = this.messages.splice(0, extra);
-    const window = this.messages[0].window;
-    // The offset counts newer messages of the oldest window held; those of another window do not count.
-    if (gone.at(-1).window === window && gone[0].window === window) this.offset = Math.max(0, this.offset - extra);
-    else this.offset = this.messages.filter((one) => one.window === window).length;
-    this.hasOlder = gone.at(-1).window === window;
+    this.hasOlder = gone.at(-1).window === this.messages[0].window;
+    // Rows that are not shown count too, so the place is looked up by a message when it is needed again.
+    this.offset = null;
   }
 
   async once(work) {
@@ -294,7 +303,7 @@ export class ChatLog {
       Object.assign(this.live, { text: "", thinking: "", told: true });
     }
     if (this.loaded && !this.hasNewer && event.sessionId === this.currentId) {
-      if (!this.has(message)) this.offset += 1;
+      if (this.offset !== null && !this.has(message)) this.offset += 1;
       this.append([message]);
     } else this.soon();
     this.changed();

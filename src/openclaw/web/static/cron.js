@@ -1,9 +1,8 @@
 /** Scheduled jobs: when each is due, what became of its runs; add, switch, run, remove. */
 
 import { clock, duration, fill, h, notice } from "./dom.js";
-import { ask, attempt } from "./actions.js";
-import { registerPanel } from "./app.js";
-import { badge, button, Panel, section, sure, table } from "./panel.js";
+import { ask } from "./actions.js";
+import { addPanel, badge, button, Panel, section, sure, table } from "./panel.js";
 import { sessionPath } from "./routes.js";
 import { wire } from "./wire.js";
 
@@ -22,7 +21,7 @@ export function schedule(text) {
   const every = /^(\d{1,6})\s*([smhd])$/.exec(typed);
   if (every) return { kind: "every", everyMs: Number(every[1]) * UNITS[every[2]] };
   if (typed.split(/\s+/).length === 5) return { kind: "cron", expr: typed };
-  const at = Date.parse(typed);
+  const at = /^\d{4}-/.test(typed) ? Date.parse(typed) : NaN;
   return Number.isNaN(at) ? null : { kind: "at", at };
 }
 
@@ -56,20 +55,18 @@ class Cron extends Panel {
   }
 
   deeds({ id, name, enabled }) {
-    const act = async (method, params, told) => {
-      const answer = await attempt(wire.call(method, { id, ...params }), "Refused");
-      if (answer && told) notice(told(answer));
-      this.refresh();
-    };
-    return [button(enabled ? "Switch off" : "Switch on", () => act("cron.update", { patch: { enabled: !enabled } })),
-      button("Run now", () => act("cron.run", {}, ({ ran, reason }) => (ran ? `${name} runs.` : `${name} did not run: ${reason}`))),
+    return [button(enabled ? "Switch off" : "Switch on", () => this.act("cron.update", { id, patch: { enabled: !enabled } })),
+      button("Run now", async () => {
+        const answer = await this.act("cron.run", { id });
+        if (answer) notice(answer.ran ? `${name} runs.` : `${name} did not run: ${answer.reason}`);
+      }),
       button("Runs", () => {
         if (!this.shown.delete(id)) this.shown.add(id);
         this.refresh();
       }, { "aria-expanded": String(this.shown.has(id)) }),
       button("Remove", async () => {
         await sure(`Remove ${name}?`, "It never runs again. What its runs said stays.", "Remove");
-        act("cron.remove");
+        this.act("cron.remove", { id });
       }, { class: "danger" })];
   }
 
@@ -95,5 +92,4 @@ class Cron extends Panel {
   }
 }
 
-customElements.define("oc-cron", Cron);
-registerPanel({ id: "cron", title: "Jobs", icon: "cron", element: "oc-cron", order: 40 });
+addPanel("cron", "Jobs", Cron, 40);

@@ -1,16 +1,14 @@
 /** Devices that may connect to the gateway: those that ask, and those that were paired. */
 
 import { age, fill, h, notice } from "./dom.js";
-import { attempt } from "./actions.js";
-import { registerPanel } from "./app.js";
-import { badge, button, Panel, section, sure, table } from "./panel.js";
+import { addPanel, badge, button, Panel, section, sure, table } from "./panel.js";
 import { wire } from "./wire.js";
 
 class Devices extends Panel {
   static events = ["device.pair.requested", "device.pair.resolved", "presence"];
 
   build() {
-    this.frame("Devices", button("Refresh", () => this.refresh()));
+    this.frame("Devices");
   }
 
   load() {
@@ -32,16 +30,14 @@ class Devices extends Panel {
   }
 
   async settle(verb, row, name) {
-    if (await attempt(wire.call(`device.pair.${verb}`, { requestId: row.requestId }), `Not ${verb}ed`)) notice(verb === "approve" ? `${name} may connect now.` : `${name} was refused.`);
-    this.refresh();
+    const done = await this.act(`device.pair.${verb}`, { requestId: row.requestId });
+    if (done) notice(verb === "approve" ? `${name} may connect now.` : `${name} was refused.`);
   }
 
   async remove(row, name) {
     await sure(`Remove ${name}?`, "Its tokens end now and its connections close. It has to ask again.", "Remove");
-    await attempt(wire.call("device.pair.remove", { deviceId: row.deviceId }), "Not removed");
-    this.refresh();
+    this.act("device.pair.remove", { deviceId: row.deviceId });
   }
 }
 
-customElements.define("oc-devices", Devices);
-registerPanel({ id: "devices", title: "Devices", icon: "devices", element: "oc-devices", order: 60 });
+addPanel("devices", "Devices", Devices, 60);

@@ -15,9 +15,7 @@ export function stateOf(row) {
 const KINDS = { running: "busy", done: "good", failed: "bad", timeout: "bad", killed: "warn" };
 export const kindOf = (state) => KINDS[state] ?? "idle";
 
-const byBirth = (a, b) => (a.createdAt ?? 0) - (b.createdAt ?? 0) || (a.key < b.key ? -1 : 1);
-
-/** @typedef {{row: any, depth: number, at: number, of: number, children: number, running: number, open: boolean}} Line */
+const byBirth = (a, b) => (a.createdAt ?? 0) - (b.createdAt ?? 0);
 
 export class Family {
   constructor() {
@@ -55,22 +53,14 @@ export class Family {
     return false;
   }
 
-  /** All sessions below one, at any depth, parents before children. @param {string|null} key @returns {any[]} */
-  below(key, children = this.children()) {
-    const found = [...(children.get(key) ?? [])];
-    for (let at = 0; at < found.length; at += 1) found.push(...(children.get(found[at].key) ?? []));
-    return found;
-  }
-
-  /**
-   * What to show, parents before children: the family with the newest helper first, helpers in the order of their
-   * birth. `only` keeps the sessions that it says yes to, and everybody above them.
-   * @param {(row: any) => boolean} only @returns {Line[]}
-   */
+  /** What to show, parents before children: the family with the newest helper first, helpers by birth. `only` keeps the
+   * sessions that it says yes to, and everybody above them. @param {(row: any) => boolean} only */
   lines(only) {
     const below = this.children();
     const facts = new Map();
-    for (const row of this.below(null, below).reverse()) {
+    const all = [...below.get(null)];
+    for (let at = 0; at < all.length; at += 1) all.push(...(below.get(all[at].key) ?? []));
+    for (const row of all.reverse()) {
       const own = { running: 0, newest: row.createdAt ?? 0, shown: only(row) };
       for (const child of below.get(row.key) ?? []) {
         const its = facts.get(child.key);

@@ -1,8 +1,7 @@
 /** The gateway's log as it is written: newest last, by level and by words. It is asked for only while it is seen. */
 
 import { fill, h } from "./dom.js";
-import { registerPanel } from "./app.js";
-import { button, choice, Panel } from "./panel.js";
+import { addPanel, choice, Panel } from "./panel.js";
 import { wire } from "./wire.js";
 
 const EVERY_MS = 2000;
@@ -29,8 +28,7 @@ class Logs extends Panel {
       this.level = level;
       this.redraw();
     });
-    this.end = button("To the end", () => this.follow(), { hidden: true });
-    this.frame("Logs", levels, this.field, this.end);
+    this.frame("Logs", levels, this.field);
     this.box = h("div", { class: "log", role: "log", "aria-live": "off", tabindex: "0", "aria-label": "Log lines", onscroll: () => this.onScroll() });
     this.place = h("p", { class: "hint" });
     this.body.append(this.box, this.place);
@@ -70,14 +68,7 @@ class Logs extends Panel {
 
   onScroll() {
     this.follows = this.box.scrollHeight - this.box.scrollTop - this.box.clientHeight < 40;
-    this.end.hidden = this.follows;
-  }
-
-  follow() {
-    this.box.scrollTop = this.box.scrollHeight;
-    this.box.focus();
   }
 }
 
-customElements.define("oc-logs", Logs);
-registerPanel({ id: "logs", title: "Logs", icon: "logs", element: "oc-logs", order: 70 });
+addPanel("logs", "Logs", Logs, 70);

@@ -10,10 +10,10 @@ import { renderInline } from "./inline.js";
 
 const DEEPEST = 8;
 /** More than this is shown when it is asked for, so that no message can stop the page. */
-const SHOWN_CHARS = 40_000;
+const SHOWN_CHARS = 24_000;
 const SHOWN_LINES = 400;
 const FOLDED_LINES = 40;
-const MOST_ELEMENTS = 1500;
+const MOST_ELEMENTS = 1200;
 const FENCE = /^ {0,3}(`{3,}|~{3,})[ \t]*([^`\n]{0,80})/;
 const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+|$)/;
 const RULE = /^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$/;
@@ -220,8 +220,11 @@ function table(lines, at) {
   const row = (line, tag) => h("tr", null, cells(line).slice(0, aligns.length || 1)
     .map((cell, i) => h(tag, { class: aligns[i] && `to-${aligns[i]}`, scope: tag === "th" ? "col" : null }, words(cell))));
   let end = at + 2;
-  for (; end < lines.length && lines[end].includes("|") && lines[end].trim() !== "" && state.left > 0; end += 1) rows.push(row(lines[end], "td"));
-  return [h("div", { class: "tablebox", tabindex: "0", role: "region", "aria-label": "Table" },
+  for (; end < lines.length && lines[end].includes("|") && lines[end].trim() !== "" && state.left > 0; end += 1) {
+    rows.push(row(lines[end], "td"));
+    state.left -= 1 + aligns.length;
+  }
+  return [h("div", { class: "mdtable", tabindex: "0", role: "region", "aria-label": "Table" },
     h("table", null, h("thead", null, row(lines[at], "th")), h("tbody", null, rows))), end];
 }
 

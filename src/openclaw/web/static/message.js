@@ -92,6 +92,15 @@ export function thinkingCard(text) {
   return text.trim() ? fold("thought", "Thinking", "", () => plain(text)) : null;
 }
 
+/** Data as people read it; anything else as it is. */
+function pretty(text) {
+  try {
+    return text.length < 50_000 && /^[{[]/.test(text) ? JSON.stringify(JSON.parse(text), null, 2) : text;
+  } catch {
+    return text;
+  }
+}
+
 function toolCard(call, result, running) {
   const args = call.arguments && Object.keys(call.arguments).length ? call.arguments : null;
   const short = args ? JSON.stringify(args).slice(0, 120) : "";
@@ -99,7 +108,7 @@ function toolCard(call, result, running) {
   return fold("tool", [h("b", null, call.name ?? "tool"), " ", h("span", { class: "dim" }, short)], state, () => {
     const parts = h("div");
     if (args) parts.append(h("h3", null, "Asked"), h("pre", { tabindex: "0" }, JSON.stringify(args, null, 2).slice(0, 100_000)));
-    if (result) parts.append(h("h3", null, "Answered"), h("pre", { tabindex: "0" }, textOf(result).slice(0, 100_000) || "nothing"));
+    if (result) parts.append(h("h3", null, "Answered"), h("pre", { tabindex: "0" }, pretty(textOf(result)).slice(0, 100_000) || "nothing"));
     return parts;
   });
 }

@@ -1,10 +1,8 @@
-/**
- * What all panels share: a head, a body that is filled from the gateway, and what stands there when it cannot be.
- * A panel reads when it is shown, after every break, and when one of its events comes; hidden panels do nothing.
- */
+/** What panels share. One reads when it is shown, after every break, and when one of its events comes; hidden it does nothing. */
 
 import { fill, h } from "./dom.js";
-import { ask } from "./actions.js";
+import { ask, attempt } from "./actions.js";
+import { registerPanel } from "./app.js";
 import { oncePerFrame } from "./state.js";
 import { wire } from "./wire.js";
 
@@ -23,10 +21,12 @@ export class Panel extends HTMLElement {
     this.offs.forEach((off) => off());
   }
 
-  /** @param {string} title @param {...any} controls stand in the head, beside the title */
+  /** @param {string} title @param {...any} controls stand beside the title; without any, one that reads anew */
   frame(title, ...controls) {
+    this.className = "panel";
     this.body = h("div", { class: "panelbody" });
-    this.append(h("header", { class: "panelhead" }, h("h1", null, title), h("div", { class: "row wrap" }, controls)), this.body);
+    const again = controls.length === 0 && button("Refresh", () => this.refresh());
+    this.append(h("header", { class: "panelhead" }, h("h1", null, title), h("div", { class: "row wrap" }, controls, again)), this.body);
     const focusable = () => [...this.body.querySelectorAll("button, a, summary")];
     this.redraw = oncePerFrame(() => {
       if (!this.isConnected || !this.data) return;
@@ -51,6 +51,13 @@ export class Panel extends HTMLElement {
     if (this.again) this.refresh();
   }
 
+  /** Ask for a change and read anew. Undefined after a refusal, of which people are told. */
+  async act(method, params, refusal = "Refused") {
+    const answer = await attempt(wire.call(method, params), refusal);
+    this.refresh();
+    return answer;
+  }
+
   /** What was shown stays when the connection is gone; a refusal is told. */
   failed(error) {
     if (error.code === "OFFLINE") return;
@@ -60,13 +67,10 @@ export class Panel extends HTMLElement {
   }
 }
 
-/** Several methods at once, by name; one that is refused answers null. */
-export async function callAll(asked) {
-  const one = async ([name, [method, params]]) => [name, await wire.call(method, params).catch((error) => {
-    if (error.code === "OFFLINE") throw error;
-    return null;
-  })];
-  return Object.fromEntries(await Promise.all(Object.entries(asked).map(one)));
+/** Put a panel into the navigation, at `#/<id>`. */
+export function addPanel(id, title, kind, order) {
+  customElements.define(`oc-${id}`, kind);
+  registerPanel({ id, title, icon: id, element: `oc-${id}`, order });
 }
 
 /** A table, or the sentence that there is nothing; on narrow screens each row becomes a card.

@@ -1,16 +1,14 @@
 /** Who may talk to the agents through channels: those who wait with a code, and those who were let in. */
 
 import { age, fill, notice } from "./dom.js";
-import { attempt } from "./actions.js";
-import { registerPanel } from "./app.js";
-import { badge, button, Panel, section, sure, table } from "./panel.js";
+import { addPanel, badge, button, Panel, section, sure, table } from "./panel.js";
 import { wire } from "./wire.js";
 
 class People extends Panel {
   static events = ["health"];
 
   build() {
-    this.frame("People", button("Refresh", () => this.refresh()));
+    this.frame("People");
   }
 
   load() {
@@ -19,7 +17,7 @@ class People extends Panel {
 
   draw({ pending, admitted }) {
     const who = [["Channel", (row) => `${row.channel}${row.accountId && row.accountId !== "default" ? ` (${row.accountId})` : ""}`],
-      ["Who", (row) => row.name ?? ""], ["Id", (row) => row.senderId]];
+      ["Who", (row) => row.name], ["Id", (row) => row.senderId]];
     fill(this.body, section("Waiting", table("People who wait", [...who, ["Code", (row) => row.code], ["Asked", (row) => age(row.askedAt)],
       ["", (row) => [button("Let in", () => this.approve(row, false), { class: "primary" }), button("As owner", () => this.approve(row, true))], "deeds"],
     ], pending, "Nobody waits. A stranger who writes to a channel is given a code, and appears here.")),
@@ -30,16 +28,13 @@ class People extends Panel {
   async approve(row, owner) {
     const name = row.name ?? row.senderId;
     if (owner) await sure(`${name} as an owner?`, "An owner may give every command and use every tool on this machine.", "Let in as owner");
-    if (await attempt(wire.call("pairing.approve", { channel: row.channel, code: row.code, owner }), "Not let in")) notice(`${name} may write now.`);
-    this.refresh();
+    if (await this.act("pairing.approve", { channel: row.channel, code: row.code, owner })) notice(`${name} may write now.`);
   }
 
   async remove(row) {
     await sure(`Remove ${row.name ?? row.senderId}?`, "What they write is no longer answered.", "Remove");
-    await attempt(wire.call("pairing.remove", { channel: row.channel, senderId: row.senderId, accountId: row.accountId }), "Not removed");
-    this.refresh();
+    this.act("pairing.remove", { channel: row.channel, senderId: row.senderId, accountId: row.accountId });
   }
 }
 
-customElements.define("oc-people", People);
-registerPanel({ id: "people", title: "People", icon: "people", element: "oc-people", order: 50 });
+addPanel("people", "People", People, 50);

@@ -27,11 +27,11 @@ export function columns(marks, scale) {
     const top = roundUp(highest(marks));
     const ticks = [0, 0.25, 0.5, 0.75, 1].map((part) => part * top);
     const left = 14 + 6.5 * Math.max(...ticks.map((tick) => scale.format(tick).length));
-    const band = (width - left) / marks.length;
+    const band = (width - left - 12) / marks.length;
     const thick = Math.min(44, band * 0.72);
     const every = Math.ceil(62 / band);
     const y = (value) => HEAD + (HEIGHT - HEAD - FOOT) * (1 - value / top);
-    const axis = ticks.map((tick) => [svg("line", { class: "grid", x1: left, x2: width, y1: y(tick), y2: y(tick) }),
+    const axis = ticks.map((tick) => [svg("line", { class: "grid", x1: left, x2: width - 12, y1: y(tick), y2: y(tick) }),
       svg("text", { x: left - 6, y: y(tick) + 4, class: "right" }, scale.format(tick))]);
     return [HEIGHT, axis, marks.map((mark, i) => {
       const x = left + band * i;

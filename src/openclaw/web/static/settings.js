@@ -1,8 +1,7 @@
 /** The configuration in force, secrets masked by the gateway. To look at: it is changed with `openclaw config`. */
 
 import { fill, h } from "./dom.js";
-import { registerPanel } from "./app.js";
-import { badge, button, facts, Panel, section, table } from "./panel.js";
+import { addPanel, badge, facts, Panel, section } from "./panel.js";
 import { wire } from "./wire.js";
 
 const MASKED = "__OPENCLAW_REDACTED__";
@@ -18,7 +17,7 @@ function has(path, value, word) {
 class Settings extends Panel {
   build() {
     this.field = h("input", { type: "search", placeholder: "Filter", "aria-label": "Filter the settings", oninput: () => this.redraw() });
-    this.frame("Settings", this.field, button("Refresh", () => this.refresh()));
+    this.frame("Settings", this.field);
   }
 
   load() {
@@ -31,8 +30,7 @@ class Settings extends Panel {
     const shown = Object.entries(answer.config).filter(([name, value]) => !word || has(name, value, word));
     fill(this.body, facts([["File", h("code", null, answer.path)], ["State", answer.valid ? badge("valid", "good") : badge("not valid", "bad")],
       ["Change it", h("code", null, "openclaw config set <path> <value>")]]),
-    problems.length > 0 && section("To look at", table("Problems of the configuration", [["", (row) => badge(row.kind === "bad" ? "error" : "warning", row.kind)],
-      ["Path", (row) => h("code", null, row.path ?? "")], ["Problem", (row) => row.message ?? ""]], problems, "")),
+    problems.map((one) => h("p", null, badge(one.kind === "bad" ? "error" : "warning", one.kind), " ", h("code", null, one.path), ` ${one.message}`)),
     section("In force", shown.length === 0 ? h("p", { class: "none" }, word ? "No setting matches." : "Everything is as it comes.")
       : h("div", { class: "settings" }, shown.map(([name, value]) => this.branch(name, name, value, word)))));
   }
@@ -47,5 +45,4 @@ class Settings extends Panel {
   }
 }
 
-customElements.define("oc-settings", Settings);
-registerPanel({ id: "settings", title: "Settings", icon: "settings", element: "oc-settings", order: 80 });
+addPanel("settings", "Settings", Settings, 80);

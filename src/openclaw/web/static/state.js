@@ -147,7 +147,7 @@ class Sessions {
       // Events carry neither title nor preview: those that we know stay until they are looked up again.
       const { derivedTitle, lastMessagePreview } = old ?? {};
       this.rows.set(key, { derivedTitle, lastMessagePreview, ...session });
-      if (!old || !old.derivedTitle || reason === "reset" || reason === "patch") this._lookUp(key);
+      if (!old || reason) this._lookUp(key);
     }
     this._tell();
   }
@@ -175,7 +175,8 @@ class Sessions {
       try {
         const params = { key, includeDerivedTitles: true, includeLastMessage: true };
         const { session } = await wire.call("sessions.describe", params);
-        if (session && this.rows.has(key)) this.rows.set(key, session);
+        const lastMessagePreview = this.rows.get(key)?.lastMessagePreview ?? session?.lastMessagePreview;
+        if (session && this.rows.has(key)) this.rows.set(key, { ...session, lastMessagePreview });
       } catch {
         return;
       }

@@ -5,11 +5,10 @@
 
 import { announce, duration, fill, h, money, notice } from "./dom.js";
 import { ask, attempt } from "./actions.js";
-import { registerPanel } from "./app.js";
 import { Family, kindOf, parentOf, stateOf } from "./family.js";
 import { gauge } from "./gauge.js";
 import { icon } from "./icons.js";
-import { badge, button, choice, Panel, sure } from "./panel.js";
+import { addPanel, badge, button, choice, Panel, sure } from "./panel.js";
 import { navigate, sessionPath } from "./routes.js";
 import { titleOf } from "./state.js";
 import { wire } from "./wire.js";
@@ -193,28 +192,22 @@ class Tree extends Panel {
 
   steer(key) {
     const row = this.family.rows.get(key);
-    const field = h("textarea", { rows: 4, "aria-label": "Message", placeholder: row.hasActiveRun ? "Taken in by the turn in progress" : "Begins a turn" });
+    const field = h("textarea", { rows: 4, "aria-label": "Message", onkeydown: (event) => event.ctrlKey && event.key === "Enter" && field.form.requestSubmit(), placeholder: row.hasActiveRun ? "Taken in by the turn in progress" : "Begins a turn" });
     ask(`Steer ${titleOf(row)}`, field, "Send", async () => {
       const message = field.value.trim();
       if (message && await attempt(wire.call("sessions.steer", { key, message }), "Not sent")) notice("Sent.");
     });
   }
 
-  /** Stop it and everything below it; the gateway says how that went. */
+  /** Stop it and everything below it, as the command does that; the tree shows how each ends. */
   async stop(key) {
-    const name = titleOf(this.family.rows.get(key));
-    const below = this.family.below(key).filter((row) => row.hasActiveRun).length;
-    const text = below ? `Its turn ends now, and so do those of ${below} below it.` : "Its turn ends now. What it has done stays.";
-    await sure(`Stop ${name}?`, text, "Stop");
-    const idempotencyKey = `web-stop-${Date.now()}-${Math.random()}`;
-    const off = wire.on("chat", ({ runId, state, message, errorMessage }) => {
-      if (runId !== idempotencyKey || (state !== "final" && state !== "error")) return;
-      off();
-      notice(`${name}: ${message?.content?.[0]?.text ?? errorMessage}`);
-    });
-    if (!await attempt(wire.call("chat.send", { sessionKey: key, message: "/stop", idempotencyKey }), "Not stopped")) off();
+    const { row, running } = this.lines.find((line) => line.row.key === key);
+    if (!row.hasActiveRun && !running) return;
+    const text = running ? `Its turn ends now, and so do those of ${running} below it.` : "Its turn ends now. What it has done stays.";
+    await sure(`Stop ${titleOf(row)}?`, text, "Stop");
+    const asked = { sessionKey: key, message: "/stop", idempotencyKey: `web-stop-${Date.now()}-${Math.random()}` };
+    attempt(wire.call("chat.send", asked), "Not stopped");
   }
 }
 
-customElements.define("oc-tree", Tree);
-registerPanel({ id: "tree", title: "Tree", icon: "tree", element: "oc-tree", order: 10 });
+addPanel("tree", "Tree", Tree, 10);

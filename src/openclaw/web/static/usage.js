@@ -1,9 +1,8 @@
 /** What model calls used and cost: per day, agent, model and session; and how full the contexts are. */
 
 import { fill, h, money, tokens } from "./dom.js";
-import { registerPanel } from "./app.js";
 import { gauge } from "./gauge.js";
-import { choice, facts, Panel, section, table } from "./panel.js";
+import { addPanel, choice, facts, Panel, section, table } from "./panel.js";
 import { bars, columns } from "./plot.js";
 import { sessionPath } from "./routes.js";
 import { shortKey, titleOf } from "./state.js";
@@ -84,5 +83,4 @@ class Usage extends Panel {
   }
 }
 
-customElements.define("oc-usage", Usage);
-registerPanel({ id: "usage", title: "Usage", icon: "usage", element: "oc-usage", order: 20 });
+addPanel("usage", "Usage", Usage, 20);

@@ -14,7 +14,8 @@ const CAPS = ["tool-events", "thinking-events"];
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 15_000;
 const SIGNED_OUT_WAIT_MS = 20_000;
-const CALL_MS = 60_000;
+/** A broken connection ends its calls sooner; only an answer that never comes takes this long. */
+const CALL_MS = 600_000;
 /** Refusals of `connect` that another attempt with the same cookie cannot change. */
 const NOT_SIGNED_IN = new Set(["DEVICE_IDENTITY_REQUIRED", "CONTROL_UI_DEVICE_IDENTITY_REQUIRED", "AUTH_REQUIRED",
   "AUTH_TOKEN_MISSING", "AUTH_PASSWORD_MISSING", "AUTH_UNAUTHORIZED", "AUTH_TOKEN_NOT_CONFIGURED"]);

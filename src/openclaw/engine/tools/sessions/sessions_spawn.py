@@ -130,8 +130,7 @@ class SessionsSpawnTool:
         self, child: NewChild, asked: SpawnParams, own: SessionRow, context: ToolContext
     ) -> ToolOutcome:
         """Open the helper's thread first, if it shall have one; a call that is made again has it."""
-        known = await self._powers.spawns.of_call(context.run_id, context.tool_call_id)
-        if not asked.thread or known is not None:
+        if not asked.thread or await self._powers.spawns.of_call(context.run_id, context.tool_call_id):
             return self._begin(child, asked, own, context)
         place = await open_thread(self._powers.threads, context, thread_title(asked.label, asked.task))
         if isinstance(place, ToolOutcome):
@@ -285,8 +284,8 @@ def _files(asked: SpawnParams, settings: EngineSettings, target: AgentSettings) 
     files = read_spawn_files(asked.attachments, mount_path, settings.spawn_files)
     if target.access_for("") == "none":
         raise Forbidden(
-            "this helper runs in a sandbox without the workspace where the files would lie; put the text into "
-            "the task, or set agents.defaults.sandbox.workspaceAccess to ro"
+            "this helper runs in a sandbox without the workspace where the files would lie; put the text "
+            "into the task, or set agents.defaults.sandbox.workspaceAccess to ro"
         )
     return files
 

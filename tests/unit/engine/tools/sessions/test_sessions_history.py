@@ -255,8 +255,12 @@ async def test_a_hit_of_a_search_is_read_with_what_stands_around_it(room: Room) 
 
 
 @pytest.mark.spec("HIST-12")
-async def test_text_that_leaves_nothing_costs_only_so_much(room: Room) -> None:
-    vanishing = "<think>" * 30_000
+async def test_text_that_leaves_nothing_costs_only_so_much(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A tenth of the limit and a tenth of the text: what counts is their ratio.
+    monkeypatch.setattr(sessions_history, "VIEW_MAX_CHARS", sessions_history.VIEW_MAX_CHARS // 10)
+    vanishing = "<think>" * 3_000
     await room.say(OWN, user("old"), *(assistant(vanishing) for _ in range(20)), user("new"))
     answer = await room.ask("sessions_history", sessionKey="current")
     assert 2 <= len(answer["messages"]) < 10
