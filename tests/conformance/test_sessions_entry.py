@@ -128,8 +128,8 @@ async def test_no_column_names_a_transcript_file(store: Store, database: SqliteD
     await execute(database, 'UPDATE sessions SET more = \'{"sessionFile":"/tmp/a.jsonl"}\'')
     await create(store, MAIN, thinking_level="low")
     assert await select(database, "SELECT more FROM sessions") == [(b'{"thinkingLevel":"low"}',)]
-    # `imports` and `archives` name files that conversations came from or went to, `attachments` where a helper
-    # finds what it was handed; no session is read there.
+    # `imports` and `archives` name files that conversations came from or went to, `attachments` where a
+    # helper finds what it was handed; no session is read there.
     for table in await tables_of(database) - {"imports", "archives", "attachments"}:
         for column in await columns_of(database, table):
             assert not any(word in column for word in ("path", "file", "locator", "uri", "jsonl")), table

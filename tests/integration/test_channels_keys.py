@@ -28,7 +28,7 @@ ALWAYS = {
     "thread": "telegram:group:-100:thread:7",
     "room": "matrix:channel:!AbC:hs",
 }
-PLACES = {
+PLACES: dict[str, Json] = {
     "alice on telegram": ALICE_TELEGRAM,
     "alice at work": ALICE_WORK,
     "alice on matrix": ALICE_MATRIX,

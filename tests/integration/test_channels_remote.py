@@ -97,7 +97,7 @@ async def test_a_stranger_gets_a_code_once_and_is_let_in_by_a_person(birds: Hous
     birds.model.script(OK, OK)
     async with birds.gateway() as gateway, client_of(gateway) as client:
         await client.call("channels.attach", {"channel": "pigeon"})
-        stranger = {"peer": {"kind": "direct", "id": "66"}, "senderId": "66", "senderName": "Zed"}
+        stranger: Json = {"peer": {"kind": "direct", "id": "66"}, "senderId": "66", "senderName": "Zed"}
         refused = await client.call("channels.inbound", message(1, **stranger))
         assert (refused["status"], refused.get("runId"), refused.get("reason")) == ("asked", None, None)
         (told,) = await outbound(client)

@@ -1,4 +1,4 @@
-"""Webhooks: their token, their own sessions, what they may name, and what the model is told (AUTO-5, AUTO-6)."""
+"""Webhooks: their token, their own sessions, what they may name, what the model is told (AUTO-5, AUTO-6)."""
 
 from __future__ import annotations
 

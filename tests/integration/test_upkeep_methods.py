@@ -17,7 +17,7 @@ from openclaw.store import rendering
 from openclaw.store.backup import verify_backup
 from openclaw.store.export import Export
 from openclaw.store.records import EntryDraft
-from openclaw.store.store import Accepted, Store
+from openclaw.store.store import Accepted
 from tests.conformance.making import DAY, DONE, PLAN, RESETS, draft_inputs, say, seed, turn
 from tests.conformance.test_erasing import GROUP
 from tests.fakes.openai_server import FakeReply

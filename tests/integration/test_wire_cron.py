@@ -187,6 +187,8 @@ async def test_a_job_is_changed_and_removed_and_goes_after_its_only_run(
     assert (await client.call("cron.list", {"includeDisabled": False}))["jobs"] == []
     assert (await client.call("cron.remove", {"id": added["id"]}))["removed"] is True
     assert (await client.call("cron.remove", {"id": added["id"]}))["removed"] is False
+    resting = await client.call("cron.add", job(enabled=False))
+    assert (resting["enabled"], resting["state"]["nextRunAtMs"]) == (False, None)
     once = await client.call(
         "cron.add", job(schedule={"kind": "at", "at": "2999-01-01T00:00:00+00:00"}, delivery={"mode": "none"})
     )

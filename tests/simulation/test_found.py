@@ -275,7 +275,7 @@ def test_what_a_stranger_says_never_joins_a_turn_of_the_owner() -> None:
         await process.turns.accept(stranger)
         await process.turns.accept(message("r3", "and hurry", "steer"))
         await idle(process)
-        taken_by = dict(memory.image.peek("SELECT run_id, consumed_by FROM inbox"))
+        taken_by: dict[str, str] = dict(memory.image.peek("SELECT run_id, consumed_by FROM inbox"))
         assert taken_by == {"r1": "r1", "r2": "r2", "r3": "r1"}
 
     play(Memory(1), scene, ScriptedModel(call_tool("wait"), then=say("done")))

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tests.fakes.openai_server import FakeReply
 from tests.web.corpus import LINKS, SLOW, XSS
-from tests.web.desk import MAIN, Desk
+from tests.web.desk import MAIN, WAIT_MS, Desk
 
 ANSWERS_WITHIN_MS = 100
 
@@ -86,10 +86,10 @@ def test_no_script_runs(desk: Desk) -> None:
     page = desk.context.new_page()
     texts = [*XSS, *LINKS]
     control = CONTROL.replace("TEXTS", json.dumps(texts).replace("</", "<\\/"))
-    page.route("http://control.test/*", lambda route: route.abort())
+    page.route("http://control.test/**", lambda route: route.fulfill(status=404))
     page.route("http://control.test/", lambda route: route.fulfill(body=control, content_type="text/html"))
     page.goto("http://control.test/")
-    page.wait_for_function("window.ran >= 5")
+    page.wait_for_function("window.ran >= 5", polling=100, timeout=WAIT_MS)
     page.close()
 
     desk.model.script(*(FakeReply(texts=(text,)) for text in texts))

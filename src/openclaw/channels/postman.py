@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Literal
@@ -55,6 +56,7 @@ class Postman:
         self._busy: set[Recipient] = set()
         self._not_before: dict[Recipient, float] = {}
         self._more = asyncio.Event()
+        self._expire_from = -math.inf
 
     # -- who carries ---------------------------------------------------------------------------
 
@@ -119,12 +121,18 @@ class Postman:
     async def _round(self) -> None:
         now_ms = self._clock.now_ms()
         await self._resume(now_ms)
-        late = await self._database.write(lambda tx: outbox.expire(tx, now_ms))
-        if late:
-            log.warning("%d deliveries waited for too long and were not sent: see openclaw outbox", late)
+        # Every turn wakes us. Where nobody carries anything a look now and then is enough, and saves a write.
+        if self._connectors or self._clock.monotonic() >= self._expire_from:
+            await self._expire(now_ms)
         for channel in {name for name, _ in self._connectors}:
             for delivery in await self._due(channel, now_ms):
                 self._begin(delivery)
+
+    async def _expire(self, now_ms: int) -> None:
+        self._expire_from = self._clock.monotonic() + SWEEP_S
+        late = await self._database.write(lambda tx: outbox.expire(tx, now_ms))
+        if late:
+            log.warning("%d deliveries waited for too long and were not sent: see openclaw outbox", late)
 
     async def _due(self, channel: str, now_ms: int) -> tuple[Delivery, ...]:
         return await self._database.read(lambda tx: outbox.due(tx, channel, now_ms, LOOKED_AT))

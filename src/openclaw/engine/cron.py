@@ -76,7 +76,7 @@ class Cron:
     async def add(self, job: Job) -> StoredJob:
         """Keep a job, checked, with its first due time."""
         stored = StoredJob(self._checked(job), self._next(job, self._clock.now_ms()))
-        if stored.next_at is None:
+        if stored.next_at is None and job.enabled:
             raise InvalidRequest("this schedule is never due: its time has passed")
         await self._jobs.put(stored)
         self._changed.set()

@@ -25,7 +25,7 @@ SIGNATURE_WINDOW_MS: Final = 120_000
 PUBLIC_KEY_BYTES: Final = 32
 SIGNATURE_BYTES: Final = 64
 
-# Points of small order, in every spelling without the sign: a signature for such a key can be made by anybody.
+# Points of small order, in every spelling without the sign: anybody can make a signature for such a key.
 _WEAK_KEYS: Final = frozenset(
     bytes.fromhex(key)
     for key in (

@@ -57,9 +57,9 @@ class Logs extends Panel {
     const shown = this.lines.filter((line) => (RANK[line.level] ?? 1) >= RANK[this.level]
       && words.every((word) => `${line.name} ${line.message}`.toLowerCase().includes(word)));
     this.place.textContent = `${answer.file} · ${shown.length} of ${this.lines.length} lines`;
-    const last = shown.at(-1);
-    if (this.last === last && this.count === shown.length && last) return;
-    Object.assign(this, { last, count: shown.length });
+    const sign = [shown.length, this.level, ...words].join(" ");
+    if (this.sign === sign && this.last === shown.at(-1)) return;
+    Object.assign(this, { sign, last: shown.at(-1) });
     fill(this.box, shown.length === 0 ? h("p", { class: "empty" }, this.lines.length ? "No line matches." : "Nothing was logged yet.")
       : shown.map((line) => (line.element ??= h("div", { class: "logline", "data-level": line.level }, h("time", { title: line.time }, line.time.slice(11, 19)),
         h("span", { class: "level" }, line.level), h("span", { class: "source" }, line.name.replace(/^openclaw\./, "")), h("span", { class: "text" }, line.message)))));

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from openclaw.domain.history import HISTORY_MAX_BYTES
 from openclaw.engine.tools.sessions import sessions_history
+from openclaw.engine.tools.sessions.reading import VIEW_MAX_CHARS
 from tests.unit.engine.tools.sessions.room import (
     OWN,
     TOKEN,
@@ -259,7 +260,7 @@ async def test_text_that_leaves_nothing_costs_only_so_much(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A tenth of the limit and a tenth of the text: what counts is their ratio.
-    monkeypatch.setattr(sessions_history, "VIEW_MAX_CHARS", sessions_history.VIEW_MAX_CHARS // 10)
+    monkeypatch.setattr(sessions_history, "VIEW_MAX_CHARS", VIEW_MAX_CHARS // 10)
     vanishing = "<think>" * 3_000
     await room.say(OWN, user("old"), *(assistant(vanishing) for _ in range(20)), user("new"))
     answer = await room.ask("sessions_history", sessionKey="current")
