@@ -130,7 +130,7 @@ async def test_max_lines_never_begins_with_the_result_of_a_tool(house: House, cl
 @pytest.mark.spec("RPC-9")
 async def test_compacting_interrupts_the_run_and_what_waits_goes_on(house: House, client: WireClient) -> None:
     house.model.script(OK, OK, FakeReply(texts=("never",), hang_after=0), OK)
-    await client.say("proj", "one", "run-1")
+    await client.say("proj", "the very first", "run-1")
     await client.say("proj", "two", "run-2")
     await client.call("chat.send", {"sessionKey": "proj", "message": "three", "idempotencyKey": "run-3"})
     await house.model.wait_for_requests(3, 60)
@@ -143,7 +143,7 @@ async def test_compacting_interrupts_the_run_and_what_waits_goes_on(house: House
     ended = await client.ended("run-3")
     assert (ended["state"], ended["stopReason"]) == ("aborted", "compact")
     assert (await client.ended("run-4"))["state"] == "final"
-    assert "four" in asked(house) and "one" not in asked(house)
+    assert "four" in asked(house) and "the very first" not in asked(house)
 
 
 @pytest.mark.spec("DB-17")

@@ -24,6 +24,7 @@ ENVIRONMENT = {
     "OPENCLAW_DB_PASSWORD": "example",
     "ANTHROPIC_API_KEY": "example",
     "WORK_KEY": "example",
+    "TELEGRAM_BOT_TOKEN": "12345:example-example-example-example-1",
 }
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from benchmarks.soak_gateway import LEAP_EVERY_S, LEAP_MS, FastClock, Sample, take_sample
-from benchmarks.soak_judging import Record, creep, growth, judge, read_samples
+from benchmarks.soak_judging import Record, by_work, creep, growth, judge, read_samples
 from benchmarks.soak_plots import draw_soak
 from benchmarks.zero_model import act
 
@@ -35,6 +35,16 @@ def test_work_in_hand_is_no_leak_but_a_floor_that_rises_is() -> None:
     assert creep([41, 40, 60, 40, 41, 75, 40, 90, 40, 55]) <= 0
     assert creep(list(range(40, 140))) > 20
     assert creep([50] * 100) == 0
+
+
+def test_a_soak_is_divided_by_its_work_and_not_by_its_minutes() -> None:
+    """Half of the samples come from a stall in which nothing was done."""
+    busy = [sample(number) for number in range(50)]
+    stalled = [sample(50 + number, cpu_s=5) for number in range(50)]
+    late = [sample(100 + number, cpu_s=5 + number) for number in range(1, 6)]
+    spread = by_work([*busy, *stalled, *late], 11)
+    assert [one.cpu_s for one in spread] == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+    assert by_work(busy, 50) == busy
 
 
 def test_a_flat_soak_passes_every_bar() -> None:

@@ -183,7 +183,6 @@ def test_every_object_is_closed_unless_it_belongs_to_a_connector() -> None:
 @pytest.mark.spec("CFG-3")
 def test_says_defaults_units_and_secrets() -> None:
     definitions = SCHEMA["$defs"]
-    assert definitions["ContextPruningConfig"]["properties"]["ttl"]["default"] == "5m"
     assert definitions["MaintenanceConfig"]["properties"]["pruneAfter"]["default"] == "30d"
     assert definitions["CronConfig"]["properties"]["sessionRetention"]["default"] == "1d"
     assert definitions["WriteLockConfig"]["properties"]["acquireTimeoutMs"]["default"] == 60_000

@@ -176,7 +176,7 @@ def test_an_agent_inherits_the_defaults() -> None:
     assert (main.context_tokens, main.mention_patterns, main.name) == (9000, ("@all",), None)
     assert (main.sandbox.mode, main.sandbox.scope, main.sandbox.workspace_access) == (
         "non-main",
-        "agent",
+        "session",
         "rw",
     )
     limits = main.subagents

@@ -94,7 +94,9 @@ def texts(view: PrunedView) -> list[str]:
 def test_the_defaults_are_those_of_the_configuration() -> None:
     from openclaw.config.agents_section import ContextPruningConfig
 
-    made = msgspec.convert(ContextPruningConfig(), PruningSettings, from_attributes=True)
+    assert ContextPruningConfig().ttl_ms is None, "not set: the provider decides (PRUNE-6)"
+    chosen = msgspec.structs.replace(ContextPruningConfig(), ttl_ms=300_000)
+    made = msgspec.convert(chosen, PruningSettings, from_attributes=True)
     assert made == PruningSettings()
     assert (made.mode, made.ttl_ms, made.keep_last_assistants) == ("cache-ttl", 300_000, 3)
     assert (made.soft_trim_ratio, made.hard_clear_ratio, made.min_prunable_tool_chars) == (0.3, 0.5, 50_000)
