@@ -16,6 +16,7 @@ from openclaw.channels.base import Answer, Message
 from openclaw.channels.registry import Ground
 from openclaw.channels.telegram.connector import TelegramConnector, build
 from openclaw.channels.webhooks import Webhooks
+from openclaw.domain.routing import Envelope
 from openclaw.errors import StoreError
 from openclaw.store.connectors import ConnectorNotes
 from openclaw.store.sqlite import SqliteDatabase
@@ -49,9 +50,13 @@ class NotingDoor:
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.refusals = 0
+        self.wants = True
         self.delay_s = 0.0
         self.busy: set[str] = set()
         self.most_busy = 0
+
+    async def wants_files(self, envelope: Envelope) -> bool:
+        return self.wants
 
     async def accept(self, message: Message) -> Answer:
         chat = message.envelope.peer_id

@@ -21,6 +21,7 @@ from openclaw.channels.base import (
 from openclaw.channels.matrix import connector as connecting
 from openclaw.channels.matrix.connector import MatrixConnector
 from openclaw.channels.registry import Ground
+from openclaw.domain.routing import Envelope
 from openclaw.errors import OpenClawError
 from openclaw.store.connectors import ConnectorNotes
 from openclaw.store.sqlite import SqliteDatabase
@@ -38,6 +39,10 @@ class Hall:
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.broken = 0
+        self.wants = True
+
+    async def wants_files(self, envelope: Envelope) -> bool:
+        return self.wants
 
     async def accept(self, message: Message) -> Answer:
         if self.broken:

@@ -211,6 +211,20 @@ async def test_a_document_of_20_mb_comes_whole(bench: Bench) -> None:
     assert bench.door.texts == ["read this"]
 
 
+@pytest.mark.spec("CMD-13")
+async def test_a_file_of_a_stranger_is_not_fetched(bench: Bench) -> None:
+    bench.server.files["big"] = b"x" * 1000
+    bench.door.wants = False
+    says(
+        bench, "", document={"file_id": "big", "file_name": "big.txt", "file_size": 1000}, caption="take this"
+    )
+    async with bench.running():
+        await until(lambda: bench.door.messages, "the message")
+    (attachment,) = bench.door.messages[0].attachments
+    assert attachment.data == b"" and "not let in" in str(attachment.problem)
+    assert bench.door.texts == ["take this"]
+
+
 async def test_a_file_that_is_too_large_is_said_to_be(bench: Bench) -> None:
     bench.server.files["huge"] = b"x" * 2_000_000
     says(bench, "", document={"file_id": "huge", "file_size": 2_000_000})

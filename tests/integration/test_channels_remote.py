@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from openclaw.app import Gateway
+from openclaw.domain.routing import Envelope
 from tests.fakes.openai_server import FakeReply
 from tests.fakes.wire_client import RefusedError, WireClient
 from tests.integration.conftest import House, client_of
@@ -249,3 +250,23 @@ async def test_only_the_owner_speaks_for_a_platform(gateway: Gateway) -> None:
         ):
             with pytest.raises(RefusedError, match=r"missing scope: operator\.admin"):
                 await client.call(method, params)
+
+
+@pytest.mark.spec("CMD-13", "ROUTE-3")
+async def test_files_of_strangers_are_not_worth_fetching(birds: House) -> None:
+    birds.config["channels"]["pigeon"] |= {"groupPolicy": "allowlist", "groups": {"G1": {}}}
+    async with birds.gateway() as gateway:
+        door = gateway.services.channels.reception
+        cases = [
+            (envelope_of_peer("direct", "1001"), True),
+            (envelope_of_peer("direct", "66"), False),
+            (envelope_of_peer("group", "G1", sender="1001"), True),
+            (envelope_of_peer("group", "G2", sender="1001"), False),
+        ]
+        for envelope, wanted in cases:
+            assert await door.wants_files(envelope) is wanted, envelope
+        assert await gateway.services.channels.senders.list(now_ms=0) == (), "nobody was given a code by this"
+
+
+def envelope_of_peer(kind: Any, peer_id: str, sender: str | None = None) -> Envelope:
+    return Envelope(channel="pigeon", peer_kind=kind, peer_id=peer_id, sender_id=sender)

@@ -39,6 +39,9 @@ class Attachment(Struct, frozen=True, kw_only=True):
     problem: str | None = None
 
 
+NOT_LET_IN = "it was not fetched, because its sender is not let in"
+
+
 class Message(Struct, frozen=True, kw_only=True):
     """One message of a platform."""
 
@@ -66,6 +69,10 @@ class Door(Protocol):
     """Where messages go in. It raises only when the store cannot keep the message: try again then."""
 
     async def accept(self, message: Message) -> Answer: ...
+
+    async def wants_files(self, envelope: Envelope) -> bool:
+        """Whether files of this message are worth fetching: a stranger's are not."""
+        ...
 
 
 class Outgoing(Struct, frozen=True, kw_only=True):

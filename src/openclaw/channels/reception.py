@@ -103,6 +103,18 @@ class Reception:
                 return answer
         return await self._take(message, config, route, caller, bound)
 
+    async def wants_files(self, envelope: Envelope) -> bool:
+        """A stranger makes nobody download anything; groups count by their rules alone."""
+        config = self._config()
+        keys = views.key_settings(config)
+        if envelope.peer_kind != "direct":
+            rules = views.group_rules(config, envelope.channel, envelope.peer_id, envelope.account_id)
+            return not isinstance(routing.gate_group(envelope, rules, settings=keys), routing.Drop)
+        who = SenderRef(fold_channel(envelope.channel), account_of(envelope), sender_of(envelope))
+        standing = await self._senders.standing(who) if who.sender_id else Standing()
+        decision = admission.admit_direct(envelope, direct_rules(config, envelope), standing, keys)
+        return isinstance(decision, admission.Admit)
+
     async def _bound(self, envelope: Envelope, config: Config) -> Bound | None:
         """The session that the place of a message was given to, by a spawn or by `/focus`."""
         place, terms = place_of_route(routing.reply_route(envelope)), views.binding_terms(config)

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from openclaw.channels.base import Attachment, Door, Message
+from openclaw.channels.base import NOT_LET_IN, Attachment, Door, Message
 from openclaw.channels.matrix.api import Homeserver, MatrixError, Refused
 from openclaw.channels.matrix.reading import FileRef, Ignored, Me, Said, read_event, with_answered
 from openclaw.channels.matrix.rooms import Room, RoomTable, is_own_arrival
@@ -110,7 +110,8 @@ class Intake:
                 )
             return
         said = await self._with_answered(reading, room)
-        attachments = tuple([await self._attachment(file) for file in said.files])
+        wanted = not said.files or await self._door.wants_files(said.envelope)
+        attachments = tuple([await self._attachment(file, wanted) for file in said.files])
         await self._door.accept(
             Message(
                 envelope=said.envelope,
@@ -139,7 +140,9 @@ class Intake:
 
     # -- files ---------------------------------------------------------------------------------
 
-    async def _attachment(self, file: FileRef) -> Attachment:
+    async def _attachment(self, file: FileRef, wanted: bool) -> Attachment:
+        if not wanted:
+            return Attachment(name=file.name, mime=file.mime, problem=NOT_LET_IN)
         if file.problem is not None:
             return Attachment(name=file.name, mime=file.mime, problem=file.problem)
         async with self._files:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
-from openclaw.channels.base import Attachment, Door, Message
+from openclaw.channels.base import NOT_LET_IN, Attachment, Door, Message
 from openclaw.channels.telegram.api import BotApi, Refused, TelegramError
 from openclaw.channels.telegram.reading import FileRef, Ignored, Me, Moved, Said, number_of, read_update
 from openclaw.channels.telegram.wire import FilePath
@@ -94,9 +94,10 @@ class Intake:
     async def _hand_in(self, chat: Sequence[Said]) -> None:
         async with self._chats:
             for said in chat:
-                attachments = tuple([await self._attachment(file) for file in said.files])
                 old = self._old_id(said.envelope.peer_id)
                 envelope = msgspec.structs.replace(said.envelope, parent_peer_id=old)
+                wanted = not said.files or await self._door.wants_files(envelope)
+                attachments = tuple([await self._attachment(file, wanted) for file in said.files])
                 await self._door.accept(
                     Message(
                         envelope=envelope,
@@ -108,7 +109,9 @@ class Intake:
 
     # -- files ---------------------------------------------------------------------------------
 
-    async def _attachment(self, file: FileRef) -> Attachment:
+    async def _attachment(self, file: FileRef, wanted: bool) -> Attachment:
+        if not wanted:
+            return Attachment(name=file.name, mime=file.mime, problem=NOT_LET_IN)
         if file.problem is not None:
             return Attachment(name=file.name, mime=file.mime, problem=file.problem)
         async with self._files:
