@@ -55,7 +55,7 @@ ROWS = (
     Row("start, until the first answer", "wire", "cold start, CPU", "scripts/bench wire"),
     Row("memory of an idle gateway", "wire", "idle memory", "scripts/bench wire"),
     Row("turns in the soak", "soak", "turns", "scripts/soak"),
-    Row("growth of memory in the soak", "soak", "growth of memory after the warm-up", "scripts/soak"),
+    Row("memory growth in the soak, by work", "soak", "growth of memory after the warm-up", "scripts/soak"),
 )  # fmt: skip
 
 
