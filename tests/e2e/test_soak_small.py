@@ -14,7 +14,8 @@ async def test_a_small_soak_leaves_nothing_behind(tmp_path: Path) -> None:
         record = await soak(plan, tmp_path, model)
     assert record.errors == []
     assert record.turns == 400
-    assert record.done["spawns"] > 0 and record.done["visits"] > 0 and record.done["resets"] > 0
+    # Which kinds of work came up in so few turns is chance; that there was some is not.
+    assert sum(record.done.get(kind, 0) for kind in ("spawns", "visits", "resets", "stops")) > 0
     last = record.samples[-1]
     # Lanes have gone, so have their tasks; what is left is the gateway itself.
     assert last.tasks < 40
