@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -11,15 +10,13 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, Struct
 
+from openclaw.channels.options import place_of, read_keys
 from openclaw.channels.webhooks import webhook_path
 from openclaw.errors import InvalidRequest
 
-log = logging.getLogger("openclaw.channels")
 PUBLIC_ROOT = "https://api.telegram.org"
 _TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{1,128}")
 _SECRET = re.compile(r"[A-Za-z0-9_-]{16,256}")
-# Read elsewhere: whether a reply grows while it is written is decided for all platforms in one place.
-_FOR_OTHERS = frozenset({"streaming"})
 
 
 class Options(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -36,30 +33,17 @@ class Options(Struct, frozen=True, kw_only=True, rename="camel"):
         return int(self.media_max_mb * 1024 * 1024)
 
 
-_KNOWN = frozenset(Options.__struct_encode_fields__) | _FOR_OTHERS
+_MUST = (("botToken", "put the token there that @BotFather gave you"),)
 
 
 def read_options(given: Mapping[str, Any], channel: str, account_id: str) -> Options:
     """The options of one account. Raises InvalidRequest that says what to change."""
-    where = f"channels.{channel}" if account_id == "default" else f"channels.{channel}.accounts.{account_id}"
-    unknown = sorted(set(given) - _KNOWN)
-    if unknown:
-        log.warning("%s: these keys are not known and do nothing: %s", where, ", ".join(unknown)[:300])
-    if not given.get("botToken"):
-        raise InvalidRequest(f"{where}.botToken is missing: put the token there that @BotFather gave you")
-    try:
-        options = msgspec.convert({name: given[name] for name in given if name in _KNOWN}, Options)
-    except msgspec.ValidationError as error:
-        raise InvalidRequest(f"{where}: {_plain(error)}") from None
+    where = place_of(channel, account_id)
+    options = read_keys(given, Options, where, _MUST)
     if _TOKEN.fullmatch(options.bot_token) is None:
         raise InvalidRequest(f"{where}.botToken does not look like a token; one is like 123456:ABC-def")
     options = msgspec.structs.replace(options, api_root=_root(options.api_root, where))
     return _with_webhook(options, where, webhook_path(channel, account_id))
-
-
-def _plain(error: msgspec.ValidationError) -> str:
-    text, _, path = str(error).partition(" - at ")
-    return f"{path.strip('`').removeprefix('$.')}: {text}" if path else text
 
 
 def _root(root: str, where: str) -> str:
