@@ -42,10 +42,14 @@ async def test_a_family_while_it_works_and_afterwards(house: House, client: Wire
     ]
     used = {"prompt_tokens": 1200, "completion_tokens": 30, "total_tokens": 1230}
     helper = FakeReply(texts=("42",), hang_after=0, usage=used)
+    announces: list[Json] = []
 
     def decide(body: Json) -> FakeReply:
         if str(body["messages"][0]["content"]).startswith("You are a helper"):
-            return FakeReply(texts=("done",)) if "Your task has ended" in json.dumps(body) else helper
+            if "Your task has ended" not in json.dumps(body):
+                return helper
+            announces.append(body)
+            return FakeReply(texts=("done",), usage=used)
         return parent.pop(0) if parent else FakeReply(texts=("Thank you.",))
 
     house.model.decide = decide
@@ -60,10 +64,14 @@ async def test_a_family_while_it_works_and_afterwards(house: House, client: Wire
     assert child["startedAt"] > 0 and len(child["activeRunIds"]) == 1
     assert nodes[KEY]["isMain"] is True and "spawnedBy" not in nodes[KEY]
     house.model.release()
+    # The helper has two turns, its task and its announcement: both are to be over.
+    async with asyncio.timeout(60):
+        while not announces:
+            await asyncio.sleep(0.02)
     nodes = await helper_is(client, running=False, key=child["key"])
     ended = nodes["counting"]
     assert (ended["status"], ended["totalTokens"], ended["contextTokens"]) == ("done", 1200, 32000)
-    assert ended["runtimeMs"] >= 0 and ended["estimatedCostUsd"] == pytest.approx((1200 + 2 * 30) / 1e6)
+    assert ended["runtimeMs"] >= 0 and ended["estimatedCostUsd"] == pytest.approx(2 * (1200 + 2 * 30) / 1e6)
     assert ended["task"]["status"] == "done" and ended["task"]["runtimeMs"] >= 0
     assert "task" not in child and "task" not in nodes[KEY]
     # The same names as in the row that change events carry.
