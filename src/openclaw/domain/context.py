@@ -196,7 +196,9 @@ def _pair_calls(messages: Iterable[Message], dialect: Dialect, keep_thinking: bo
     open_places: dict[str, deque[int]] = {}
     call_ids = _CallIds(_LONGEST_ID[dialect])
     for message in messages:
-        if isinstance(message, UserMessage):
+        if _goes_as_it_is(message):
+            valid.append(message)
+        elif isinstance(message, UserMessage):
             if content := _without_blanks(message.content):
                 unchanged = content == message.content
                 valid.append(message if unchanged else msgspec.structs.replace(message, content=content))
@@ -204,8 +206,6 @@ def _pair_calls(messages: Iterable[Message], dialect: Dialect, keep_thinking: bo
             if places := open_places.get(message.tool_call_id):
                 place = places.popleft()
                 valid[place] = _result_in_place_of(valid[place], message)
-        elif _is_plain(message):
-            valid.append(message)
         else:
             repaired, missing = _repair_assistant(
                 message, call_ids, keep_thinking and message.api.startswith(dialect)
@@ -241,10 +241,14 @@ def _safe_name(name: str, longest: int) -> str:
     return _UNSAFE_IN_NAME.sub("_", name[:longest]) or "call"
 
 
-def _is_plain(message: AssistantMessage) -> bool:
-    """Whether a message is one text, as most are: it goes as it is, without a copy."""
+def _goes_as_it_is(message: Message) -> bool:
+    """Whether a message is one text, as most are: it needs no repair and no copy."""
     content = message.content
-    return len(content) == 1 and isinstance(content[0], TextBlock) and bool(content[0].text.strip())
+    if isinstance(content, str):
+        return bool(content.strip())
+    if not isinstance(message, AssistantMessage) or len(content) != 1:
+        return False
+    return isinstance(content[0], TextBlock) and bool(content[0].text.strip())
 
 
 def _repair_assistant(

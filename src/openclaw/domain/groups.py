@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
@@ -108,7 +109,8 @@ class Segment(NamedTuple):
     end: int
 
 
-def split_segments(text: str) -> list[Segment]:
+@lru_cache(1024)  # the same key is looked at many times in a turn
+def split_segments(text: str) -> tuple[Segment, ...]:
     """The segments of a text that are not empty (KEY-22)."""
     found = []
     start = 0
@@ -117,7 +119,7 @@ def split_segments(text: str) -> list[Segment]:
         if word := fold_word(piece):
             found.append(Segment(word, start, end))
         start = end + 1
-    return found
+    return tuple(found)
 
 
 def valid_agent_id(text: str) -> bool:

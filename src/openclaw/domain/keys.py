@@ -157,7 +157,7 @@ def parse_key(text: str, settings: KeySettings) -> SessionKey:
     return key
 
 
-def _read_rest(agent_id: str, text: str, parts: list[Segment], settings: KeySettings) -> SessionKey:
+def _read_rest(agent_id: str, text: str, parts: Sequence[Segment], settings: KeySettings) -> SessionKey:
     marker = _thread_marker(parts)
     if marker is None:
         return _read_base(agent_id, text, parts, settings)
@@ -188,7 +188,7 @@ def _is_machine_word(head: str) -> bool:
     return head in ("agent", "cron", "hook", "node", "subagent") or head.startswith("node-")
 
 
-def _read_base(agent_id: str, text: str, parts: list[Segment], settings: KeySettings) -> SessionKey:
+def _read_base(agent_id: str, text: str, parts: Sequence[Segment], settings: KeySettings) -> SessionKey:
     words = [part.word for part in parts]
     head, rest = words[0], words[1:]
     if head == "agent":
@@ -213,7 +213,9 @@ def _read_cron(agent_id: str, rest: list[str]) -> SessionKey:
     return SessionKey(KeyShape.cron, agent_id, _join_name(rest))
 
 
-def _read_chat(agent_id: str, text: str, parts: list[Segment], settings: KeySettings) -> SessionKey | None:
+def _read_chat(
+    agent_id: str, text: str, parts: Sequence[Segment], settings: KeySettings
+) -> SessionKey | None:
     """`[<channel>:[<account>:]]<chat word>:<peer>`; the peer is the raw text behind the word."""
     for i, part in enumerate(parts[: min(3, len(parts) - 1)]):
         shape = "slash" if part.word == "slash" and i == 1 else CHAT_WORDS.get(part.word)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -20,6 +20,9 @@ from msgspec import Struct
 from openclaw.domain.transcript import Usage
 from openclaw.engine import events
 from openclaw.errors import OpenClawError
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LAG_EVERY_S = 1.0
@@ -36,42 +39,74 @@ class _Body(Struct):
 _read_usage = msgspec.json.Decoder(_Body).decode
 
 
+class _Tally:
+    """A counter by one label. The event loop only adds; Prometheus is told at a scrape.
+
+    The counters of the client library lock, look up and check at every step: they cost more than
+    everything else that is done about an event that nobody listens to.
+    """
+
+    def __init__(self, name: str, about: str, label: str | None = None) -> None:
+        self._name, self._about, self._label = name, about, label
+        self._counts: dict[str, float] = {} if label else {"": 0}
+
+    def add(self, amount: float = 1, kind: str = "") -> None:
+        self._counts[kind] = self._counts.get(kind, 0) + amount
+
+    def collect(self) -> Iterator[Metric]:
+        from prometheus_client.core import CounterMetricFamily
+
+        labels = [self._label] if self._label else []
+        family = CounterMetricFamily(self._name, self._about, labels=labels)
+        for kind, count in self._counts.items():
+            family.add_metric([kind] if self._label else [], count)
+        yield family
+
+
 class Metrics:
     """The registry of one gateway. `observe` is part of the event sink."""
 
     def __init__(self) -> None:
         # Loaded here: a program that only talks to a gateway has no use for it.
-        from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+        from prometheus_client import CollectorRegistry, Gauge, Histogram
 
         self.registry = registry = CollectorRegistry()
-        self._turns = Counter(
-            "openclaw_turns", "Turns that ended, by outcome.", ["outcome"], registry=registry
-        )
+        self._turns = self._tally("openclaw_turns", "Turns that ended, by outcome.", "outcome")
         self._seconds = Histogram(
             "openclaw_turn_seconds", "How long turns took.", buckets=_TURN_BUCKETS, registry=registry
         )
-        self._inputs = Counter("openclaw_inputs", "Inputs that were accepted.", registry=registry)
-        self._cancelled = Counter(
-            "openclaw_inputs_cancelled", "Inputs that left the queue without a turn.", registry=registry
+        self._inputs = self._tally("openclaw_inputs", "Inputs that were accepted.")
+        self._cancelled = self._tally(
+            "openclaw_inputs_cancelled", "Inputs that left the queue without a turn."
         )
-        self._calls = Counter(
-            "openclaw_model_calls", "Model calls that began.", ["provider"], registry=registry
-        )
-        self._tools = Counter("openclaw_tool_calls", "Tool calls that ended.", ["result"], registry=registry)
-        self._tokens = Counter(
-            "openclaw_tokens", "Tokens of answers in sessions.", ["kind"], registry=registry
-        )
-        self._cost = Counter("openclaw_cost_usd", "US dollars that these tokens cost.", registry=registry)
-        self._commits = Counter(
-            "openclaw_messages_stored", "Messages that were committed.", registry=registry
-        )
+        self._calls = self._tally("openclaw_model_calls", "Model calls that began.", "provider")
+        self._tools = self._tally("openclaw_tool_calls", "Tool calls that ended.", "result")
+        self._tokens = self._tally("openclaw_tokens", "Tokens of answers in sessions.", "kind")
+        self._cost = self._tally("openclaw_cost_usd", "US dollars that these tokens cost.")
+        self._commits = self._tally("openclaw_messages_stored", "Messages that were committed.")
         self._lag = Histogram(
             "openclaw_event_loop_lag_seconds", "How late the event loop woke a timer.",
             buckets=_LAG_BUCKETS, registry=registry,
         )  # fmt: skip
+        # By the kind of event: most kinds count nothing, and every delta of a reply is an event.
+        self._counting: dict[type, Callable[[Any], None]] = {
+            events.InputTaken: lambda _event: self._inputs.add(),
+            events.InputCancelled: lambda _event: self._cancelled.add(),
+            events.ModelCalled: lambda event: self._calls.add(kind=event.provider),
+            events.ToolFinished: lambda event: self._tools.add(
+                kind="error" if event.result.is_error else "ok"
+            ),
+            events.MessageStored: self._message_stored,
+            events.RunEnded: self._run_ended,
+        }
         self._make_gauge: Callable[..., Any] = Gauge
         self._read: list[tuple[Any, Callable[[], Awaitable[float]]]] = []
         self.ask("openclaw_resident_memory_bytes", "Memory of the process.", resident_bytes)
+
+    def _tally(self, name: str, about: str, label: str | None = None) -> _Tally:
+        tally = _Tally(name, about, label)
+        self.registry.register(tally)
+        return tally
 
     def ask(self, name: str, about: str, value: Callable[[], float]) -> None:
         """A figure that is asked for at every scrape; it must be cheap and never wait."""
@@ -82,26 +117,20 @@ class Metrics:
         self._read.append((self._make_gauge(name, about, registry=self.registry), read))
 
     def observe(self, event: events.EngineEvent) -> None:
-        match event:
-            case events.InputTaken():
-                self._inputs.inc()
-            case events.InputCancelled():
-                self._cancelled.inc()
-            case events.ModelCalled():
-                self._calls.labels(event.provider).inc()
-            case events.ToolFinished():
-                self._tools.labels("error" if event.result.is_error else "ok").inc()
-            case events.MessageStored():
-                self._commits.inc()
-                if event.entry.role == "assistant":
-                    self._use(_usage_of(event.entry.body))
-            case events.RunEnded():
-                self._turns.labels(event.outcome).inc()
-                self._seconds.observe(max(0, event.ended_at - event.started_at) / 1000)
-                if event.scope.hidden and event.message is not None:
-                    self._use(event.message.usage)
-            case _:
-                pass
+        count = self._counting.get(type(event))
+        if count is not None:
+            count(event)
+
+    def _message_stored(self, event: events.MessageStored) -> None:
+        self._commits.add()
+        if event.entry.role == "assistant":
+            self._use(_usage_of(event.entry.body))
+
+    def _run_ended(self, event: events.RunEnded) -> None:
+        self._turns.add(kind=event.outcome)
+        self._seconds.observe(max(0, event.ended_at - event.started_at) / 1000)
+        if event.scope.hidden and event.message is not None:
+            self._use(event.message.usage)
 
     def _use(self, usage: Usage | None) -> None:
         if usage is None:
@@ -114,9 +143,9 @@ class Metrics:
         }
         for kind, count in kinds.items():
             if count > 0:
-                self._tokens.labels(kind).inc(count)
+                self._tokens.add(count, kind)
         if usage.cost.total > 0:
-            self._cost.inc(usage.cost.total)
+            self._cost.add(usage.cost.total)
 
     async def watch_lag(self) -> None:
         """Look how late the event loop is, once a second."""

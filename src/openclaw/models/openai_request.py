@@ -11,17 +11,18 @@ import re
 from typing import Any
 
 import msgspec
+from msgspec import Raw
 
 from openclaw.domain.doortext import clean_json
 from openclaw.domain.transcript import (
     AssistantMessage,
     ImageBlock,
-    Message,
     TextBlock,
     ThinkingBlock,
     ToolCallBlock,
     ToolResultMessage,
     UserBlock,
+    UserMessage,
 )
 from openclaw.engine.ports import ModelRequest, ModelTarget, ToolSpec
 from openclaw.models.openai_variants import max_tokens_field, reasoning_fields
@@ -34,6 +35,9 @@ _IMAGE_BELOW = "(the image follows in the next message)"
 _NOT_IN_A_FUNCTION_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _MAX_FUNCTION_NAME = 64
 _encode = msgspec.json.Encoder().encode
+_MOST_TOOL_SETS = 64
+# By identity; the tuple that is kept beside the bytes holds on to it.
+_tools_kept: dict[int, tuple[tuple[ToolSpec, ...], Raw]] = {}
 
 
 def request_url(target: ModelTarget) -> str:
@@ -44,14 +48,13 @@ def request_url(target: ModelTarget) -> str:
 
 def encode_request(request: ModelRequest) -> bytes:
     """The JSON body. Lone surrogates that slipped through are replaced rather than fatal."""
-    body = _body_of(request)
     try:
-        return _encode(body)
+        return _encode(_body_of(request, _encoded_tools(request.tools)))
     except UnicodeEncodeError:
-        return _encode(clean_json(body))
+        return _encode(clean_json(_body_of(request, [_tool(spec) for spec in request.tools])))
 
 
-def _body_of(request: ModelRequest) -> dict[str, Any]:
+def _body_of(request: ModelRequest, tools: Raw | list[dict[str, Any]]) -> dict[str, Any]:
     target = request.target
     body: dict[str, Any] = {
         "model": target.model,
@@ -61,9 +64,21 @@ def _body_of(request: ModelRequest) -> dict[str, Any]:
     }
     body |= reasoning_fields(target, request.thinking)
     if request.tools:
-        body["tools"] = [_tool(spec) for spec in request.tools]
+        body["tools"] = tools
     body["messages"] = [message for _, message in _messages(request)]
     return body
+
+
+def _encoded_tools(tools: tuple[ToolSpec, ...]) -> Raw:
+    """The tools as JSON, encoded once for all calls that offer the same: they outweigh most messages."""
+    kept = _tools_kept.get(id(tools))
+    if kept is not None:
+        return kept[1]
+    encoded = Raw(_encode([_tool(spec) for spec in tools]))
+    if len(_tools_kept) >= _MOST_TOOL_SETS:
+        _tools_kept.clear()
+    _tools_kept[id(tools)] = (tools, encoded)
+    return encoded
 
 
 def _tool(spec: ToolSpec) -> dict[str, Any]:
@@ -102,7 +117,7 @@ def _messages(request: ModelRequest) -> list[tuple[int | None, dict[str, Any]]]:
     return wire
 
 
-def _plain_message(message: Message, target: ModelTarget) -> dict[str, Any]:
+def _plain_message(message: UserMessage | AssistantMessage, target: ModelTarget) -> dict[str, Any]:
     if isinstance(message, AssistantMessage):
         return _assistant(message, target)
     content = message.content

@@ -7,6 +7,7 @@ anything. What is not known here gets the plain wire that everybody understands.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -66,7 +67,12 @@ def extra_headers(target: ModelTarget) -> dict[str, str]:
 
 
 def _host(target: ModelTarget) -> str:
+    return _host_of(target.base_url)
+
+
+@lru_cache(64)
+def _host_of(base_url: str) -> str:
     try:
-        return urlsplit(target.base_url.strip()).hostname or ""
+        return urlsplit(base_url.strip()).hostname or ""
     except ValueError:
         return ""

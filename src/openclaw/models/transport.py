@@ -169,6 +169,8 @@ async def _read_refusal(response: aiohttp.ClientResponse, target: ModelTarget) -
 
 
 async def _reach_body_end(response: aiohttp.ClientResponse) -> None:
+    if response.content.at_eof():
+        return
     try:
         async with asyncio.timeout(_BODY_END_TIMEOUT_S):
             while not response.content.at_eof():

@@ -7,6 +7,7 @@ only its sequence number differs. Sizes are the caller's rule, passed in.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated, Literal
 
 import msgspec
@@ -126,6 +127,11 @@ def encode_error(request_id: str, error: ErrorShape) -> bytes:
     return b'{"type":"res","id":%b,"ok":false,"error":%b}' % (encode_json(request_id), encode_json(error))
 
 
+@lru_cache(64)
+def _beginning(event: str) -> bytes:
+    return b'{"type":"event","event":%b,"payload":' % encode_json(event)
+
+
 class PreparedEvent:
     """An event that is encoded once and numbered per connection by splicing bytes."""
 
@@ -134,7 +140,7 @@ class PreparedEvent:
     def __init__(self, event: str, payload: object, state_version: StateVersion | None = None) -> None:
         self.event = event
         # What stands before and after the sequence number.
-        self._head = b'{"type":"event","event":%b,"payload":%b' % (encode_json(event), encode_json(payload))
+        self._head = _beginning(event) + encode_json(payload)
         self._tail = b"}" if state_version is None else b',"stateVersion":%b}' % _encode(state_version)
 
     def unnumbered(self) -> bytes:

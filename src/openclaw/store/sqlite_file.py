@@ -56,6 +56,7 @@ def _set_up_writer(connection: apsw.Connection, database: str) -> None:
         # Small pages: a commit writes every page it touched, and a message is a few hundred bytes.
         _pragma(connection, "page_size = 1024")
         _pragma(connection, "journal_mode = WAL")
+        _plan_once(connection)
         _pragma(connection, "synchronous = FULL")
         _pragma(connection, "foreign_keys = ON")
         _pragma(connection, "secure_delete = ON")
@@ -72,6 +73,7 @@ def connect_reader(database: str) -> apsw.Connection:
         connection = apsw.Connection(database, flags=_READER_FLAGS, statementcachesize=256)
         try:
             _pragma(connection, "query_only = ON")
+            _plan_once(connection)
             _pragma(connection, "busy_timeout = 5000")
             _pragma(connection, f"cache_size = -{PAGE_CACHE_KIB}")
             connection.wal_autocheckpoint(0)
@@ -80,6 +82,11 @@ def connect_reader(database: str) -> apsw.Connection:
             connection.close()
             raise
         return connection
+
+
+def _plan_once(connection: apsw.Connection) -> None:
+    """Keep the plan of a statement: else many are planned anew whenever a value is bound (decision 0017)."""
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
 
 
 _READER_FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI

@@ -65,6 +65,17 @@ def test_the_whole_body_of_a_plain_request() -> None:
     }
 
 
+def test_each_request_has_its_own_tools_also_after_many_other_sets() -> None:
+    """Sets of tools are encoded once and kept: by which one, and how many, must not show."""
+    sets = [(msgspec.structs.replace(LIST_TOOL, name=f"tool_{number}"), STATUS_TOOL) for number in range(200)]
+    for _ in range(2):
+        for number, tools in enumerate(sets):
+            told = body_of(make_request((), tools=tools))["tools"]
+            assert [one["function"]["name"] for one in told] == [f"tool_{number}", STATUS_TOOL.name]
+            assert told[0]["function"]["parameters"] == LIST_TOOL.parameters
+    assert "tools" not in body_of(make_request((), tools=()))
+
+
 def test_nothing_is_sent_that_was_not_asked_for() -> None:
     body = body_of(make_request("hi", system="", thinking="high"))
     assert "tools" not in body

@@ -16,7 +16,14 @@ from openclaw.errors import (
     StoreReadOnly,
 )
 from openclaw.store.database import ConstraintViolated
-from openclaw.store.sqlite_file import prepare_directory, translate, translated
+from openclaw.store.sqlite_file import (
+    connect_reader,
+    connect_writer,
+    ensure_schema,
+    prepare_directory,
+    translate,
+    translated,
+)
 
 NAME = "/state/openclaw.sqlite"
 FREE_SOME = "Free some space and try again."
@@ -79,3 +86,38 @@ def test_a_place_that_cannot_be_prepared_is_named(tmp_path: Path) -> None:
         "Make it writable or set OPENCLAW_STATE_DIR."
     )
     assert caught.value.fields == {"path": str(tmp_path / "file" / "state")}
+
+
+def test_a_statement_is_planned_once_however_many_values_it_is_given(tmp_path: Path) -> None:
+    database = tmp_path / "state" / "openclaw.sqlite"
+    prepare_directory(database)
+    writer = connect_writer(str(database))
+    ensure_schema(writer, str(database))
+    plain = apsw.Connection(str(database))
+    reader = connect_reader(str(database))
+    try:
+        planned = {name: _plannings(one) for name, one in (("w", writer), ("r", reader), ("plain", plain))}
+    finally:
+        for connection in (reader, plain, writer):
+            connection.close()
+    # The plain connection shows that there is something to prevent.
+    assert (planned["w"], planned["r"]) == (0, 0) and planned["plain"] > 0
+
+
+def _plannings(connection: apsw.Connection) -> int:
+    """How often a statement with a choice of plans asks for the schema's statistics again, seen by its authorizer."""
+    statement = "SELECT text FROM system_events WHERE session_key = ?1 ORDER BY event_no"
+    connection.execute(statement, ("first",)).fetchall()
+    asked = 0
+
+    def authorize(*_asked: object) -> int:
+        nonlocal asked
+        asked += 1
+        return apsw.SQLITE_OK
+
+    connection.authorizer = authorize
+    connection.execute(statement, ("warm",)).fetchall()  # a new authorizer itself makes every plan anew
+    asked = 0
+    for number in range(20):
+        connection.execute(statement, (f"agent:main:{number}",)).fetchall()
+    return asked
