@@ -32,7 +32,9 @@ from openclaw.store.store import Store
 
 log = logging.getLogger("openclaw.runs")
 CACHE_BYTES = 32 << 20
-ENTRY_BYTES = 200  # what an entry costs in memory beside its body, as measured
+# What an entry and a window cost in memory beside the bodies, as measured: a limit counts what is there.
+ENTRY_BYTES = 450
+WINDOW_BYTES = 2000
 
 
 def record_of(entry: StoredEntry, parent_id: str | None) -> Record:
@@ -66,7 +68,7 @@ class _Window(msgspec.Struct):
     records: list[Record] = msgspec.field(default_factory=list)
     messages: list[Message] | None = msgspec.field(default_factory=list)
     size: int = 0  # of the bodies
-    weight: int = 0  # of the bodies and of what holds them
+    weight: int = WINDOW_BYTES  # of the bodies and of what holds them
     pruned: PruneState | None = None
     called_ms: int | None = None
 
@@ -110,7 +112,7 @@ class ContextCache:
         What a compaction put away is never read (docs/topics/design.md).
         """
         while True:
-            cached = self._windows.setdefault(window_no, _Window())
+            cached = self._window(window_no)
             if cached.last_seq >= last_seq:
                 return tuple(cached.active())
             if cached.last_seq == 0:
@@ -142,7 +144,7 @@ class ContextCache:
 
     def extend(self, window_no: int, entries: Sequence[StoredEntry]) -> None:
         """Add committed entries that follow what is cached."""
-        cached = self._windows.setdefault(window_no, _Window())
+        cached = self._window(window_no)
         before = cached.weight
         for entry in entries:
             if entry.seq == cached.last_seq + 1:
@@ -166,6 +168,13 @@ class ContextCache:
         """Drop everything: an erase may have changed any window, and those that are based on it."""
         self._windows.clear()
         self._weight = 0
+
+    def _window(self, window_no: int) -> _Window:
+        cached = self._windows.get(window_no)
+        if cached is None:
+            cached = self._windows[window_no] = _Window()
+            self._weight += cached.weight
+        return cached
 
     def _trim(self, keep: int) -> None:
         while self._weight > self._limit and len(self._windows) > 1:
