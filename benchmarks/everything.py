@@ -38,7 +38,7 @@ from benchmarks.results import (
 )
 
 ROOT = Path(__file__).resolve().parent.parent
-NAMES = ("store", "peers", "engine", "wire", "growth", "search", "subagents", "maintenance")
+NAMES = ("store", "peers", "engine", "wire", "growth", "search", "subagents", "maintenance", "commandline")
 LIMIT_S = 300  # each of them, on two cores
 
 

@@ -59,6 +59,13 @@ def _file_bytes(tx: Transaction) -> int:
     return int(pages[0][0]) * int(page[0][0])
 
 
+# On an idle machine; a busy one takes longer.
+WALL_BARS_MS = {
+    ("newest 100 sessions", 10_000): 5.0,
+    ("last 200 of 10,000 messages", 10_000): 8.0,
+}
+
+
 async def fill(folder: Path, size: int) -> tuple[float, float]:
     """(CPU microseconds, bytes of the file) per session with one message."""
     database = await SqliteDatabase.open(folder / "openclaw.sqlite")
@@ -108,7 +115,9 @@ async def measure(home: Path, llm: str, sizes: tuple[int, ...], repeats: int, ti
     cpu = {at: median([one[0] for one in values]) for at, values in found.items()}
     for (name, size), values in found.items():
         figures.append(Figure(f"{name}, at {size:,}", cpu[name, size], "ms CPU"))
-        figures.append(Figure(f"{name}, at {size:,}, p50", median([one[1] for one in values]), "ms"))
+        took_ms, bar = median([one[1] for one in values]), WALL_BARS_MS.get((name, size))
+        told = f"{name}, at {size:,}, p50"
+        figures.append(Figure(told, took_ms, "ms") if bar is None else at_most(told, took_ms, bar, "ms"))
     smallest, largest = sizes[0], sizes[-1]
     for name in QUESTIONS:
         ratio, bar = cpu[name, largest] / cpu[name, smallest], 3.0 if name.startswith("search") else 1.5
