@@ -48,13 +48,20 @@ find_python() {
         "Install it (Debian, Ubuntu: apt install python3 python3-venv), or name one: PYTHON=/path/to/python3 $0"
 }
 
+has_venv() { "$python" -c 'import ensurepip, venv' 2>/dev/null; }
+
 ensure_uv() {
     uv=$root/.uv/bin/uv
     if [ "$("$uv" --version 2>/dev/null | cut -d ' ' -f 2)" = "$uv_version" ]; then
         return 0
     fi
     # Debian ships Python without ensurepip; `python3 -m venv` would leave half an environment behind.
-    "$python" -c 'import ensurepip, venv' 2>/dev/null || fail \
+    if ! has_venv && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+        say "installing python3-venv ..."
+        apt-get install -y -q python3-venv >/dev/null 2>&1 ||
+            { apt-get update -q && apt-get install -y -q python3-venv; } >/dev/null 2>&1 || :
+    fi
+    has_venv || fail \
         "$python cannot make virtual environments: its ensurepip module is missing." \
         "Debian, Ubuntu: apt install python3-venv   (with sudo where needed), then run the same command again."
     say "installing uv $uv_version into .uv/ ..."

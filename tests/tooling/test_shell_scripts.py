@@ -26,7 +26,7 @@ FAKE_COMMAND = '#!/bin/sh\necho "openclaw $* in $(pwd)"\n'
 # A Python without ensurepip, as on a bare Debian.
 BARE_PYTHON = """#!/bin/sh
 case "$*" in
-*ensurepip*) exit 1 ;;
+*ensurepip*) [ -e "$0-venv" ] ;;
 *_base_executable*) echo "$0" ;;
 *) exec {real} "$@" ;;
 esac
@@ -89,11 +89,38 @@ def test_make_has_the_same_ten(project: Path) -> None:
 
 def test_a_python_without_ensurepip_is_told_what_to_install(project: Path, tmp_path: Path) -> None:
     bare = executable(tmp_path / "bin/python3", BARE_PYTHON.format(real=sys.executable))
-    done = run(project / "scripts/start", cwd=tmp_path, PYTHON=str(bare))
+    done = run(project / "scripts/start", cwd=tmp_path, PYTHON=str(bare), PATH=somebody(tmp_path, "1000"))
     assert done.returncode == 1
     assert "its ensurepip module is missing" in done.stderr
     assert "apt install python3-venv" in done.stderr
     assert not (project / ".uv").exists()
+    assert not (tmp_path / "apt.log").exists()
+
+
+def test_root_of_a_bare_debian_gets_what_is_missing(project: Path, tmp_path: Path) -> None:
+    """Also where the list of packages is missing. What follows needs a registry and is not tried here."""
+    bare = executable(tmp_path / "bin/python3", BARE_PYTHON.format(real=sys.executable))
+    path = somebody(tmp_path, "0")
+    done = run(project / "scripts/start", cwd=tmp_path, PYTHON=str(bare), PATH=path, PIP_NO_INDEX="1")
+    asked = (tmp_path / "apt.log").read_text().splitlines()
+    install = "install -y -q python3-venv"
+    assert asked == [install, "update -q", install]
+    assert done.stderr.startswith("installing python3-venv ...\ninstalling uv ")
+    assert "uv could not be installed" in done.stderr
+
+
+def somebody(place: Path, user_id: str) -> str:
+    """A PATH on which `id` and `apt-get` are ours; a package is there once packages were listed."""
+    executable(place / "fakes/id", f"#!/bin/sh\necho {user_id}\n")
+    text = f'''#!/bin/sh
+echo "$@" >> "{place}/apt.log"
+case "$1" in
+update) touch "{place}/listed" ;;
+install) [ -e "{place}/listed" ] && touch "{place}/bin/python3-venv" ;;
+esac
+'''
+    executable(place / "fakes/apt-get", text)
+    return f"{place / 'fakes'}:{os.environ['PATH']}"
 
 
 def test_an_old_python_is_refused_with_the_way_out(project: Path, tmp_path: Path) -> None:
