@@ -26,6 +26,7 @@ import msgspec
 import uvloop
 
 from openclaw.app import Gateway
+from openclaw.app.running import share_heaps
 from openclaw.config.load import config_path, load_or_raise, state_dir
 
 LEAP_EVERY_S, LEAP_MS = 15, 3 * 3600 * 1000
@@ -127,6 +128,7 @@ def main() -> None:
     parser.add_argument("--every", type=float, default=1.0)
     options = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    share_heaps()
     uvloop.run(serve(options.port, options.samples, options.every))
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import signal
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from typing import Any
 
 from openclaw.app.gateway import Announcement, Gateway
 from openclaw.config.load import config_path
 from openclaw.config.write import ensure_token
+
+_M_ARENA_MAX = -8
 
 
 def run_gateway(
@@ -22,6 +26,7 @@ def run_gateway(
     """Run a gateway until SIGINT or SIGTERM. Returns the exit code; raises what prevents a start."""
     environment = dict(os.environ) if env is None else env
     os.umask(0o077)
+    share_heaps()
     ensured = ensure_token(config_path(environment), environment)
 
     async def main() -> None:
@@ -35,6 +40,16 @@ def run_gateway(
 
     _run_fast(main())
     return 0
+
+
+def share_heaps() -> None:
+    """Let all threads take memory from two heaps instead of one each, before there are threads.
+
+    What a thread frees goes back to its own heap, and a heap shrinks only from its end: with one for
+    each thread a gateway grew by 100 bytes a turn for as long as it ran. Nothing where there is no glibc.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
 
 
 def _run_fast(main: Coroutine[Any, Any, None]) -> None:
