@@ -8,6 +8,7 @@ never written to (PITFALLS A9).
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -89,18 +90,29 @@ def _plan_once(connection: apsw.Connection) -> None:
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
 
 
+_TABLE = re.compile(r"^CREATE (?:VIRTUAL )?TABLE (\w+)", re.MULTILINE)
 _READER_FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
 
 
 def ensure_schema(connection: apsw.Connection, database: str) -> None:
-    """Create the baseline in an empty file; leave our own as it is."""
+    """Create the baseline in an empty file; leave our own as it is, unless a table of it is missing."""
+    try:
+        script = read_sql("schema.sql")
+    except OSError as error:
+        raise unusable(Path(database).parent, error) from error
     if not recognise(connection, database):
-        try:
-            script = read_sql("schema.sql")
-        except OSError as error:
-            raise unusable(Path(database).parent, error) from error
         with translated(database):
             _create(connection, script)
+        return
+    with translated(database):
+        there = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema").fetchall()}
+    missing = sorted(set(_TABLE.findall(script)) - there)
+    if missing:
+        raise StoreCorrupt(
+            f"{database} was made by an earlier state of this version and has no table {missing[0]}. It was "
+            "not changed. Use it with the openclaw that made it, or move it away to start empty.",
+            path=database,
+        )
 
 
 def recognise(connection: apsw.Connection, database: str) -> bool:

@@ -105,7 +105,7 @@ def test_a_statement_is_planned_once_however_many_values_it_is_given(tmp_path: P
 
 
 def _plannings(connection: apsw.Connection) -> int:
-    """How often a statement with a choice of plans asks for the schema's statistics again, seen by its authorizer."""
+    """How often a statement with a choice of plans is planned, as its authorizer sees it."""
     statement = "SELECT text FROM system_events WHERE session_key = ?1 ORDER BY event_no"
     connection.execute(statement, ("first",)).fetchall()
     asked = 0
@@ -121,3 +121,17 @@ def _plannings(connection: apsw.Connection) -> int:
     for number in range(20):
         connection.execute(statement, (f"agent:main:{number}",)).fetchall()
     return asked
+
+
+def test_a_file_that_lacks_a_table_is_refused_untouched(tmp_path: Path) -> None:
+    database = tmp_path / "state" / "openclaw.sqlite"
+    prepare_directory(database)
+    writer = connect_writer(str(database))
+    ensure_schema(writer, str(database))
+    ensure_schema(writer, str(database))  # our own, whole: nothing to do
+    writer.execute("DROP TABLE system_events")
+    before = writer.execute("SELECT sql FROM sqlite_schema").fetchall()
+    with pytest.raises(StoreCorrupt, match="has no table system_events"):
+        ensure_schema(writer, str(database))
+    assert writer.execute("SELECT sql FROM sqlite_schema").fetchall() == before
+    writer.close()
