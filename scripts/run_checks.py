@@ -2,13 +2,15 @@
 
 `python -m scripts.run_checks [--fast]`, started by `scripts/test`, `scripts/check` and `.ci/run`. This is
 the one list of what must hold before a change lands. It decides nothing itself: each part is a command with
-an exit code. A failed part does not stop the others, so that one run shows every problem.
+an exit code. A failed part does not stop the others, so that one run shows every problem. A part that this
+machine cannot run says so and is left out; that is told in the table and is no failure.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import os
 import re
 import signal
@@ -32,6 +34,12 @@ CLOSING_LINE = re.compile(
 # A user's keys and state directory must not leak into the tests.
 PRIVATE_VARIABLE = re.compile(r"OPENCLAW_|[A-Z0-9_]*API_KEY$")
 
+# The exit code of a part that cannot be run here. It says why in a line of its own: `left out: no Chromium`.
+LEFT_OUT = 77
+LEFT_OUT_LINE = re.compile(r"^left out: (.+)$")
+# The part whose closing line is the last line of all.
+MAIN_PART = "tests"
+
 
 class Part(NamedTuple):
     """One line of the closing table."""
@@ -39,6 +47,7 @@ class Part(NamedTuple):
     name: str
     command: Sequence[str]
     fast: bool = True
+    most_seconds: float = math.inf
 
 
 class Outcome(NamedTuple):
@@ -46,6 +55,18 @@ class Outcome(NamedTuple):
     seconds: float
     result: str
     closing_line: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        return self.result == "ok" or self.result.startswith("left out")
+
+
+class Told(NamedTuple):
+    """What the output of a part said, and whether its time sufficed."""
+
+    closing_line: str
+    left_out: str
+    in_time: bool
 
 
 def _script(name: str, *arguments: str) -> list[str]:
@@ -77,12 +98,13 @@ PARTS = (
         + ["-o", "faulthandler_timeout=180"],
         fast=False,
     ),
+    Part("web", _script("check_web"), fast=False, most_seconds=600),
     Part("coverage", _script("check_coverage"), fast=False),
 )
 
 
 def run_part(part: Part, seconds_left: float, root: Path = ROOT) -> Outcome:
-    """Runs one part, its output passed through. A part that outlives `seconds_left` is ended and failed."""
+    """Runs one part, its output passed through. A part that outlives its time is ended and failed."""
     print(f"\n── {part.name}", flush=True)
     started = time.monotonic()
     if seconds_left <= 0:
@@ -103,16 +125,22 @@ def run_part(part: Part, seconds_left: float, root: Path = ROOT) -> Outcome:
     except OSError as error:
         print(error)
         return Outcome(part.name, time.monotonic() - started, "FAILED (could not start)")
-    closing_line, in_time = _follow(process, seconds_left)
-    seconds = time.monotonic() - started
-    if not in_time:
-        return Outcome(part.name, seconds, "FAILED (out of time)", closing_line)
-    return Outcome(part.name, seconds, "ok" if process.returncode == 0 else "FAILED", closing_line)
+    told = _follow(process, min(seconds_left, part.most_seconds))
+    result = _judge(process.returncode, told)
+    return Outcome(part.name, time.monotonic() - started, result, told.closing_line)
 
 
-def _follow(process: subprocess.Popen[str], seconds_left: float) -> tuple[str, bool]:
-    """Copies the output until the process ends. Returns pytest's closing line, and whether time sufficed."""
-    closing_line = ""
+def _judge(code: int, told: Told) -> str:
+    if not told.in_time:
+        return "FAILED (out of time)"
+    if code == LEFT_OUT and told.left_out:
+        return f"left out ({told.left_out})"
+    return "ok" if code == 0 else "FAILED"
+
+
+def _follow(process: subprocess.Popen[str], seconds_left: float) -> Told:
+    """Copies the output until the process ends, and remembers what matters of it."""
+    closing_line = left_out = ""
     in_time = True
 
     def wait_then_sweep() -> None:
@@ -135,13 +163,15 @@ def _follow(process: subprocess.Popen[str], seconds_left: float) -> tuple[str, b
                 sys.stdout.flush()
                 if CLOSING_LINE.match(line):
                     closing_line = line.strip()
+                elif told := LEFT_OUT_LINE.match(line):
+                    left_out = told[1]
         watcher.join()
     except KeyboardInterrupt:
         _signal_group(process, signal.SIGINT)
         watcher.join(10)
         _signal_group(process, signal.SIGKILL)
         raise
-    return closing_line, in_time
+    return Told(closing_line, left_out, in_time)
 
 
 def _signal_group(process: subprocess.Popen[str], number: signal.Signals) -> None:
@@ -150,11 +180,13 @@ def _signal_group(process: subprocess.Popen[str], number: signal.Signals) -> Non
 
 
 def format_table(outcomes: Sequence[Outcome]) -> str:
-    """The closing table, and pytest's closing line under it when there was one."""
+    """The closing table, and pytest's closing lines under it: that of the main part last, as it came."""
     rows = [f"{outcome.name:<12} {outcome.seconds:>8.1f}  {outcome.result}" for outcome in outcomes]
     total = sum(outcome.seconds for outcome in outcomes)
     lines = ["", f"{'part':<12} {'seconds':>8}  result", *rows, f"{'together':<12} {total:>8.1f}"]
-    lines += [outcome.closing_line for outcome in outcomes if outcome.closing_line][-1:]
+    closed = [outcome for outcome in outcomes if outcome.closing_line]
+    lines += [f"{one.name}: {one.closing_line}" for one in closed if one.name != MAIN_PART]
+    lines += [one.closing_line for one in closed if one.name == MAIN_PART]
     return "\n".join(lines)
 
 
@@ -178,7 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("interrupted")
         return 130
     print(format_table(outcomes), flush=True)
-    return 0 if all(outcome.result == "ok" for outcome in outcomes) else 1
+    return 0 if all(outcome.is_good for outcome in outcomes) else 1
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from openclaw.channels.base import Attachment, NotSent, OpensThreads, Outgoing
-from tests.channels.test_matrix_connector import BOB, DIRECT, GROUP, Life, Stage, stage
+from tests.channels.suite import until
+from tests.channels.test_matrix_connector import ANN, BOB, DIRECT, GROUP, Life, Stage, stage
 from tests.fakes.matrix_server import Fault
 
 __all__ = ["stage"]
@@ -55,9 +56,24 @@ async def test_a_long_reply_that_was_cut_off_is_sent_once_in_whole(stage: Stage)
     assert " ".join(bodies) == words and len(bodies) == len(first.message_ids)
 
 
+async def test_a_reply_to_a_person_waits_until_the_rooms_are_known(stage: Stage) -> None:
+    connector = await stage.build()
+    with pytest.raises(NotSent) as caught:  # it has just come back and has not looked around yet
+        await connector.send(reply(ANN))
+    assert caught.value.retry_after_s == 5.0
+    async with Life(stage) as connector:
+        await until(lambda: stage.server.is_followed, "a look at the rooms")
+        assert await connector.send(reply(ANN))
+        with pytest.raises(NotSent, match="must write first") as caught:
+            await connector.send(reply("@stranger:Fake.Test"))
+        assert caught.value.retry_after_s is None
+    assert [room_id for room_id, _ in stage.server.sent] == [DIRECT]
+
+
 @pytest.mark.parametrize("to", ["nowhere", "@stranger:Fake.Test", "!", "#alias:h", "!a b", ""])
 async def test_an_address_that_is_none_is_refused(stage: Stage, to: str) -> None:
     async with Life(stage) as connector:
+        await until(lambda: stage.server.is_followed, "a look at the rooms")
         with pytest.raises(NotSent) as caught:
             await connector.send(reply(to=to))
         assert caught.value.retry_after_s is None

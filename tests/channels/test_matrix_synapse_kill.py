@@ -16,7 +16,7 @@ from tests.channels.suite import texts_in, until
 from tests.e2e.gateway_process import GatewayProcess
 from tests.fakes.matrix_platform import MatrixPlatform
 from tests.fakes.openai_server import FakeOpenAIServer, FakeReply
-from tests.fakes.synapse import free_port
+from tests.fakes.ports import free_port
 
 __all__ = ["matrix", "synapse"]
 pytestmark = pytest.mark.interop

@@ -83,7 +83,7 @@ async def test_one_key_that_shows_one_message_may_be_sent_again(
     await asyncio.sleep(0.05)
     postman.attach(carrier)
     await until(lambda: "second" in carrier.carried, "both")
-    for _ in range(500):
+    for _ in range(3000):
         found = await database.read(outbox.states)
         if found == states:
             break

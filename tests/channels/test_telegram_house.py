@@ -153,6 +153,30 @@ async def test_a_reply_brings_a_file_of_the_workspace(
     assert "MEDIA:<path" in reading["function"]["description"]
 
 
+@pytest.mark.spec("TRX-11")
+async def test_private_files_stay_also_where_the_workspace_is_a_home(
+    building: House, platform: TelegramPlatform
+) -> None:
+    building.config["agents"]["defaults"]["workspace"] = str(building.home)
+    named = ("state/openclaw.json", "state/openclaw.sqlite", "copy.txt", ".env", "plan.txt")
+    (building.home / "copy.txt").write_text(f"the key is {TOKEN}\n")
+    (building.home / ".env").write_text("A=1\n")
+    (building.home / "plan.txt").write_text("a plan\n")
+    said = "\n".join(("Here.", *(f"MEDIA:{path}" for path in named)))
+    building.model.decide = lambda body: FakeReply(texts=(said,))
+    async with building.gateway():
+        await platform.says(platform.ann, platform.direct(platform.ann), "everything please")
+        await until(lambda: len(platform.server.posts) >= 2, "text and a file")
+    text, plan = platform.server.posts
+    assert (plan.method, plan.file, plan.file_name) == ("sendDocument", b"a plan\n", "plan.txt")
+    refused = [line for line in text.text.split("\n") if line.startswith("[")]
+    assert [line[1:].partition(" was not sent: ")[0] for line in refused] == [
+        path.rpartition("/")[2] for path in named[:-1]
+    ]
+    assert "configuration" in refused[0] and "state of the gateway" in refused[1]
+    assert "holds a secret" in refused[2] and TOKEN not in text.text
+
+
 async def test_a_session_that_may_not_read_files_sends_none(
     building: House, platform: TelegramPlatform, tmp_path: Path
 ) -> None:

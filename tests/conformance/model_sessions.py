@@ -161,7 +161,8 @@ class SessionModel:
                 session.message_count += 1
                 if note.role == "user" and note.text:
                     session.first_text = session.first_text or note.text[:300]
-                session.last_text = note.text[:300] or session.last_text
+                if note.role in ("user", "assistant"):
+                    session.last_text = note.text[:300] or session.last_text
         session.version += 1
         session.entry = replace(session.entry, updated_at=max(session.entry.updated_at, at))
         return tuple(seqs)

@@ -71,6 +71,26 @@ async def test_a_page_around_an_entry(store: Store, pages: Pages) -> None:
 
 
 @pytest.mark.spec("RPC-11")
+async def test_one_message_is_found_by_its_id_in_the_conversation_that_is_named(
+    store: Store, pages: Pages
+) -> None:
+    assert await pages.message(KEY, "zz") is None
+    old = (await create(store, MAIN)).entry.session_id
+    (kept,) = await store.append(KEY, (note("x" * 70_000),), now_ms=NOON)
+    assert await pages.message(KEY, kept.entry_id) == kept
+    assert await pages.message(KEY, kept.entry_id, old) == kept
+    assert await pages.message(KEY, "zz") is None
+    await store.reset_session(KEY, "reset", session_id="later", now_ms=NOON + 1)
+    assert await pages.message(KEY, kept.entry_id) is None
+    assert await pages.message(KEY, kept.entry_id, "later") is None
+    assert await pages.message(KEY, kept.entry_id, old) == kept
+    other = (await create(store, seed("other"))).entry.session_id
+    for foreign in (other, "nobody's"):
+        with pytest.raises(InvalidRequest, match="No session found"):
+            await pages.message(KEY, kept.entry_id, foreign)
+
+
+@pytest.mark.spec("RPC-11")
 async def test_what_came_since_is_all_or_nothing(store: Store, pages: Pages) -> None:
     row = await create(store, MAIN)
     session_id = row.entry.session_id

@@ -70,6 +70,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "device_tokens": {"token_hash": "t", "device_id": "known", "role": "node", "scopes": "", "created_at": 1,
                       "last_used_at": 1},
     "device_requests": {"request_id": "r", "device_id": "d", "body": b"{}", "created_at": 1, "expires_at": 1},
+    "diagnostics": {"diagnostic_no": 1, "at": 1, "kind": "start", "detail": "d"},
 }  # fmt: skip
 # A second row that differs from the first one only by these fields collides with it.
 TWINS: list[tuple[str, dict[str, Any]]] = [
@@ -106,6 +107,7 @@ TWINS: list[tuple[str, dict[str, Any]]] = [
     ("device_tokens", {"role": "operator"}),
     ("device_requests", {"device_id": "e"}),
     ("device_requests", {"request_id": "s"}),
+    ("diagnostics", {"at": 2}),
 ]
 # These differ in what makes a row another one.
 SIBLINGS: list[tuple[str, dict[str, Any]]] = [
@@ -130,9 +132,11 @@ SIBLINGS: list[tuple[str, dict[str, Any]]] = [
     ("devices", {"device_id": "e", "public_key": "q"}),
     ("device_tokens", {"token_hash": "u"}),
     ("device_requests", {"request_id": "s", "device_id": "e"}),
+    ("diagnostics", {"diagnostic_no": 2}),
 ]
 # A row with this change is refused by itself.
 REFUSED: list[tuple[str, dict[str, Any]]] = [
+    ("diagnostics", {"kind": "pause"}),
     ("counters", {"archived": 2}),
     ("counters", {"sessions": -1}),
     ("entries", {"entry_no": entry_no_of(1, 0), "seq": 0}),

@@ -139,6 +139,11 @@ async def test_the_row_keeps_the_first_and_the_last_words(store: Store) -> None:
     await store.append(KEY, (silent, msgspec.structs.replace(note("y"), type="custom")), now_ms=NOON)
     row = await present(store)
     assert (row.last_text, row.message_count, row.last_seq) == ("second question", 6, 9)
+    # What a tool answered is for the model; a list shows what was said to somebody.
+    await store.append(KEY, (note("I look.", "assistant"), note('{"a": 1}', "toolResult")), now_ms=NOON)
+    await store.append(KEY, (note('{"b": 2}', "toolResult"),), now_ms=NOON)
+    row = await present(store)
+    assert (row.last_text, row.message_count, row.last_seq) == ("I look.", 9, 12)
 
 
 async def test_previews_are_cut(store: Store) -> None:

@@ -15,7 +15,8 @@ from typing import Any
 from tests.fakes.wire_client import RefusedError, WireClient
 
 TOKEN = "e2e-token-0123456789abcdef"
-START_S = 30.0
+START_S = 60.0
+STOP_S = 60.0
 
 
 class GatewayProcess:
@@ -99,6 +100,6 @@ class GatewayProcess:
         """SIGTERM, and the exit code."""
         assert self._process is not None
         self._process.terminate()
-        code = self._process.wait(timeout=20)
+        code = self._process.wait(timeout=STOP_S)
         self._process = None
         return code

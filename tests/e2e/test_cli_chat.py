@@ -12,8 +12,9 @@ import pytest
 
 from tests.e2e.gateway_process import GatewayProcess
 from tests.e2e.terminal import CTRL_C, CTRL_D, Terminal
-from tests.e2e.test_cli import COMMAND_S, CliHome, Done, free_port
+from tests.e2e.test_cli import COMMAND_S, CliHome, Done
 from tests.fakes.openai_server import FakeCall, FakeOpenAIServer, FakeReply
+from tests.fakes.ports import free_port
 
 PROMPT = "you> "
 # The line editor shows its prompt a moment before it waits for keys.
@@ -103,7 +104,7 @@ async def test_ctrl_c_stops_the_turn_and_once_more_leaves(room: Room) -> None:
         terminal.type(CTRL_C)
         await asyncio.to_thread(terminal.wait_for, "(stopped)")
         await asyncio.to_thread(terminal.wait_for, PROMPT, times=2)
-        await room.model.wait_for_disconnects(1, timeout_s=30)
+        await room.model.wait_for_disconnects(1)
         async with room.gateway.client() as wire:
             listed = await wire.call("sessions.list", {})
         assert [row["hasActiveRun"] for row in listed["sessions"]] == [False]

@@ -20,8 +20,8 @@ import pytest
 from tests.e2e.gateway_process import GatewayProcess
 from tests.e2e.hostile_frames import Fuzzer
 from tests.e2e.raw_socket import DEADLINE_S, RawSocket, frame, request
-from tests.e2e.test_kill import free_port
 from tests.fakes.openai_server import FakeOpenAIServer, FakeReply
+from tests.fakes.ports import free_port
 from tests.fakes.wire_client import WireClient
 
 AT_ONCE = 8

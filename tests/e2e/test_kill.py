@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import socket
 from collections import Counter
 from pathlib import Path
 
@@ -13,17 +12,12 @@ import pytest
 
 from tests.e2e.gateway_process import GatewayProcess
 from tests.fakes.openai_server import FakeOpenAIServer, FakeReply
+from tests.fakes.ports import free_port
 from tests.fakes.wire_client import Json, RefusedError, WireClient
 
 ROUNDS = 25
 SESSIONS = 4
 SENDERS = 3  # per session, so that inputs queue and steer as well
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def key_of(round_number: int, sender: int) -> str:
@@ -49,7 +43,7 @@ async def send_until_killed(client: WireClient, key: str, sender: int, acknowled
 
 async def settled_history(client: WireClient, key: str) -> Json:
     """The history once nothing runs: an input may have been stored whose acknowledgement the kill cut off."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             history = await client.call("chat.history", {"sessionKey": key, "limit": 1000})
             if history["pendingInputs"]["total"] == 0 and "inFlightRun" not in history:
@@ -61,7 +55,7 @@ async def check_round(gateway: GatewayProcess, acknowledged: dict[str, str]) -> 
     """Every acknowledged input is answered, stands in the history once, and has a reply after it."""
     async with gateway.client() as client:
         for run_id in acknowledged:
-            waited = await client.call("agent.wait", {"runId": run_id, "timeoutMs": 30_000}, within_s=40)
+            waited = await client.call("agent.wait", {"runId": run_id, "timeoutMs": 60_000}, within_s=90)
             assert waited["status"] == "ok", (run_id, waited)
         for key in set(acknowledged.values()):
             history = await settled_history(client, key)

@@ -21,8 +21,9 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from tests.e2e.gateway_process import GatewayProcess
-from tests.e2e.test_kill import free_port, settled_history
+from tests.e2e.test_kill import settled_history
 from tests.fakes.openai_server import FakeOpenAIServer, FakeReply
+from tests.fakes.ports import free_port
 from tests.fakes.wire_client import RefusedError, WireClient
 
 CLIENTS = 32

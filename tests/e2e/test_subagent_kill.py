@@ -33,8 +33,8 @@ from openclaw.store.sqlite import SqliteDatabase
 from openclaw.store.store import Store
 from tests.conformance.making import MAIN, NOON, begin
 from tests.e2e.gateway_process import GatewayProcess
-from tests.e2e.test_kill import free_port
 from tests.fakes.openai_server import FakeCall, FakeOpenAIServer, FakeReply
+from tests.fakes.ports import free_port
 from tests.fakes.wire_client import RefusedError, WireClient
 
 CYCLE = re.compile(r"cycle-[0-9]+-[0-9]+-[0-9]+")

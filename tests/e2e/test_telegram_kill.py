@@ -10,7 +10,6 @@ import asyncio
 import json
 import random
 import re
-import socket
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from tests.channels.platform import Person
 from tests.channels.suite import echo, until
 from tests.e2e.gateway_process import GatewayProcess
 from tests.fakes.openai_server import FakeOpenAIServer, FakeReply
+from tests.fakes.ports import free_port
 from tests.fakes.telegram_platform import TelegramPlatform
 from tests.fakes.telegram_server import FakeTelegram, Json
 
@@ -31,12 +31,6 @@ PER_ROUND = 4  # messages of each person between two kills
 PATIENCE_S = 90.0
 SECRET = "webhook-secret-0123456789"
 _TOKEN = re.compile(r"m\d+-\d{4}")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Repeating:

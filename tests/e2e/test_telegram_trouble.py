@@ -12,8 +12,9 @@ import pytest
 from tests.channels.platform import Person
 from tests.channels.suite import echo
 from tests.e2e.gateway_process import GatewayProcess
-from tests.e2e.test_telegram_kill import free_port, prepare
+from tests.e2e.test_telegram_kill import prepare
 from tests.fakes.openai_server import FakeOpenAIServer
+from tests.fakes.ports import free_port
 from tests.fakes.telegram_platform import TelegramPlatform, message_of
 from tests.fakes.telegram_server import LARGEST_FETCH, FakeTelegram, Json
 from tests.fakes.wire_client import WireClient

@@ -12,8 +12,8 @@ import pytest
 from openclaw.tui.memory import ClientMemory
 from tests.e2e.gateway_process import GatewayProcess
 from tests.e2e.terminal import Terminal
-from tests.e2e.test_cli import free_port
 from tests.fakes.openai_server import FakeOpenAIServer, FakeReply
+from tests.fakes.ports import free_port
 
 CTRL_Q = "\x11"
 

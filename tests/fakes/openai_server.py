@@ -76,6 +76,7 @@ def delta(fields: dict[str, Any], finish_reason: str | None = None) -> bytes:
 
 
 DONE = b"data: [DONE]\n\n"
+DEADLINE_S = 60.0  # a busy machine may stand still for half a minute
 
 
 class FakeOpenAIServer:
@@ -126,10 +127,10 @@ class FakeOpenAIServer:
         """Let every hanging reply go on, now and later."""
         self._release.set()
 
-    async def wait_for_requests(self, count: int, timeout_s: float = 5.0) -> None:
+    async def wait_for_requests(self, count: int, timeout_s: float = DEADLINE_S) -> None:
         await self._wait(lambda: len(self.requests) >= count, timeout_s)
 
-    async def wait_for_disconnects(self, count: int, timeout_s: float = 5.0) -> None:
+    async def wait_for_disconnects(self, count: int, timeout_s: float = DEADLINE_S) -> None:
         await self._wait(lambda: self.disconnects >= count, timeout_s)
 
     async def _wait(self, reached: Any, timeout_s: float) -> None:

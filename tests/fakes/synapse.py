@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import time
 import urllib.error
@@ -12,15 +11,11 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from tests.fakes.ports import free_port
+
 START_S = 120.0
 SERVER_NAME = "House.Test"  # capitals on purpose: ids are byte-exact
 _OFTEN = {"per_second": 10_000, "burst_count": 10_000}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Synapse:

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from itertools import combinations, islice
 from pathlib import Path
 from typing import Any
@@ -272,9 +272,12 @@ async def run(mode: Mode, first: int, every: int, seeds: range) -> dict[str, Any
     }  # fmt: skip
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("mode", choices=MODES)
+def run_from_terminal(
+    told: str | None, modes: Sequence[str], run: Callable[[Any, int, int, range], Coroutine[Any, Any, Any]]
+) -> None:
+    """Read the arguments, run the campaign, and print its totals."""
+    parser = argparse.ArgumentParser(description=told)
+    parser.add_argument("mode", choices=modes)
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=1)
@@ -288,4 +291,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_from_terminal(__doc__, MODES, run)

@@ -9,8 +9,6 @@ what was acknowledged. Only a break in a commit may leave an operation in doubt,
 
 from __future__ import annotations
 
-import argparse
-import asyncio
 import json
 import os
 import socket
@@ -23,7 +21,6 @@ from typing import Any, Literal, get_args
 from unittest.mock import patch
 
 import psycopg
-import pytest
 
 from openclaw.errors import StoreError
 from openclaw.store import search
@@ -32,8 +29,7 @@ from openclaw.store.store import Store
 from tests.conformance.model import replay
 from tests.conformance.picture import compare
 from tests.fakes.postgres_server import shared_server
-from tests.faults.campaign import BROKEN_GROUND, Script, Trial
-from tests.faults.planted import PLANTED
+from tests.faults.campaign import BROKEN_GROUND, Script, Trial, run_from_terminal
 
 Mode = Literal["none", "request-lost", "answer-lost", "three-in-a-row", "gone-for-a-while"]
 MODES: tuple[Mode, ...] = get_args(Mode)[1:]
@@ -166,20 +162,5 @@ async def run(mode: Mode, first: int, every: int, seeds: range) -> dict[str, Any
     }  # fmt: skip
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("mode", choices=MODES)
-    parser.add_argument("--first", type=int, default=1)
-    parser.add_argument("--every", type=int, default=1)
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--from-seed", type=int, default=0)
-    parser.add_argument("--plant", choices=sorted(PLANTED), help="break the store first, to see it found")
-    given = parser.parse_args()
-    if given.plant:
-        PLANTED[given.plant].plant(pytest.MonkeyPatch())
-    seeds = range(given.from_seed, given.from_seed + given.seeds)
-    print(json.dumps(asyncio.run(run(given.mode, given.first, given.every, seeds))), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    run_from_terminal(__doc__, MODES, run)

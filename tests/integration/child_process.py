@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-m", "tests.integration.store_child")
 

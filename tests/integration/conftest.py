@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from openclaw.app import Gateway
+from openclaw.cli.main import run
 from openclaw.config.load import load_or_raise
 from openclaw.engine.ports import Clock
 from tests.fakes.openai_server import FakeOpenAIServer
 from tests.fakes.wire_client import WireClient
+from tests.integration.importing import Place
 
 TOKEN = "test-token-0123456789abcdef"
 Json = dict[str, Any]
+Said = tuple[int, str, str]  # exit code, standard output, standard error
 
 
 class House:
@@ -75,3 +79,32 @@ async def gateway(house: House) -> AsyncIterator[Gateway]:
 async def client(gateway: Gateway) -> AsyncIterator[WireClient]:
     async with client_of(gateway) as connected:
         yield connected
+
+
+# -- commands in this process ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    """A state directory that commands of this process use; only its owner reads what is made in it."""
+    usual = os.umask(0o077)
+    place = Place(tmp_path / "state")
+    for name in [one for one in os.environ if one.startswith("OPENCLAW_")]:
+        monkeypatch.delenv(name)
+    for name, value in place.env.items():
+        monkeypatch.setenv(name, value)
+    yield place
+    os.umask(usual)
+
+
+@pytest.fixture
+def openclaw(capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
+    """Runs a command as the terminal does."""
+
+    def invoke(*arguments: str) -> Said:
+        capsys.readouterr()
+        code = run(arguments)
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return invoke

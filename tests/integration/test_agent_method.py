@@ -59,7 +59,7 @@ async def test_a_wait_survives_a_reconnect(house: House, gateway: Gateway) -> No
         await first.post("agent.wait", {"runId": "run-1"})
     await house.model.wait_for_requests(1)
     async with client_of(gateway) as second:
-        waiting = asyncio.create_task(second.call("agent.wait", {"runId": "run-1", "timeoutMs": 10_000}))
+        waiting = asyncio.create_task(second.call("agent.wait", {"runId": "run-1", "timeoutMs": 60_000}))
         house.model.release()
         answer = await waiting
     assert answer["status"] == "ok"

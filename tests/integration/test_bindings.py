@@ -26,7 +26,10 @@ GROUP_KEY = "agent:main:pigeon:group:flock"
 
 
 class Flock:
-    """A platform with a house, and a model that delegates when it is asked to and echoes otherwise."""
+    """A platform with a house, and a model that delegates when it is asked to and echoes otherwise.
+
+    Helpers think until the model is released: what ends while its requester's turn still runs is told there.
+    """
 
     def __init__(self, home: Path, model: FakeOpenAIServer) -> None:
         self.loft = Loft("loft")
@@ -48,7 +51,7 @@ class Flock:
             self.helpers.append(body)
             if "Your task has ended" in said:
                 return FakeReply(texts=("Result: 42 sheep",))
-            return FakeReply(texts=(f"helper: {said.splitlines()[-1]}",))
+            return FakeReply(texts=(f"helper: {said.splitlines()[-1]}",), hang_after=0)
         if body["messages"][-1]["role"] == "tool":
             self.answers.append(json.loads(body["messages"][-1]["content"]))
             return FakeReply(texts=("it is on its way",))
@@ -78,6 +81,7 @@ async def delegate(flock: Flock, chat: Chat = GROUP) -> None:
     await flock.saw("main: ", chat)
     await flock.says("delegate it", chat, mention=True)
     await flock.saw("it is on its way", chat)
+    flock.house.model.release()
 
 
 # -- from the spawn to the thread ------------------------------------------------------------------
@@ -222,9 +226,11 @@ async def test_an_announcement_goes_to_the_thread_that_asked(flock: Flock) -> No
     ann, bob = Chat("direct", "101"), Chat("direct", "102")
     async with flock.house.gateway():
         await flock.says("delegate it", ann)
+        await flock.saw("it is on its way", ann)
         await flock.says("hello from Bob", bob, bob=True)
-        await flock.saw("done: 42 sheep", ann)
         await flock.saw("hello from Bob", bob)
+        flock.house.model.release()
+        await flock.saw("done: 42 sheep", ann)
         assert not any("42 sheep" in text for text in texts_in(flock.loft, bob))
         thread = Chat("group", "Flock", "T9")
         await flock.says("delegate it", thread, mention=True)

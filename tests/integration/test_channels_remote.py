@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from openclaw.app import Gateway
 from openclaw.domain.routing import Envelope
+from tests.fakes.clock import MovableClock
 from tests.fakes.openai_server import FakeReply
 from tests.fakes.wire_client import RefusedError, WireClient
 from tests.integration.conftest import House, client_of
@@ -15,6 +17,18 @@ from tests.integration.conftest import House, client_of
 Json = dict[str, Any]
 OK = FakeReply(texts=("Understood.",))
 ANN = {"senderId": "1001", "senderName": "Ann"}
+
+
+class PatientClock(MovableClock):
+    """Who sleeps wakes up when the clock was moved far enough."""
+
+    async def sleep(self, seconds: float) -> None:
+        until = self.monotonic() + seconds
+        while True:
+            left = until - self.monotonic()
+            if left <= 0:
+                return
+            await asyncio.sleep(min(0.02, left))
 
 
 def message(number: int, text: str = "hello", **more: Any) -> Json:
@@ -172,12 +186,15 @@ async def test_a_group_is_overheard_until_the_agent_is_called(birds: House) -> N
 @pytest.mark.spec("ROUTE-4")
 async def test_rapid_words_of_one_person_become_one_turn(birds: House) -> None:
     birds.model.script(OK)
-    birds.config["messages"] = {"inbound": {"debounceMs": 400}}
-    async with birds.gateway() as gateway, client_of(gateway) as client:
+    birds.config["messages"] = {"inbound": {"debounceMs": 600_000}}
+    clock = PatientClock()
+    async with birds.gateway(clock) as gateway, client_of(gateway) as client:
         await client.call("channels.attach", {"channel": "pigeon"})
         for number, text in enumerate(("one", "two", "three")):
             answer = await client.call("channels.inbound", message(number, text))
             assert answer["status"] == "started"
+        assert birds.model.requests == []
+        clock.move(601)
         (reply,) = await outbound(client)
         assert reply["text"] == "Understood."
         (request,) = birds.model.requests

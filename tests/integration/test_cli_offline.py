@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from openclaw.cli.main import run
 from openclaw.domain.entry import DeliveryContext
 from openclaw.store import conversations, outbox
 from openclaw.store.conversations import ConversationRef
@@ -19,8 +18,8 @@ from openclaw.store.devices import Device, DeviceFacts, Grant, put_device
 from openclaw.store.lockfile import OwnerLock
 from openclaw.store.records import DeliveryDraft
 from openclaw.store.sqlite import SqliteDatabase
+from tests.integration.conftest import Said
 
-Said = tuple[int, str, str]
 DAY = 86_400_000
 
 
@@ -36,17 +35,6 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (place / "openclaw.json").write_text('{ gateway: { port: 1 }, tools: { deny: ["exec"] } }')
     yield place
     os.umask(usual)
-
-
-@pytest.fixture
-def openclaw(capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
-    def invoke(*arguments: str) -> Said:
-        capsys.readouterr()
-        code = run(arguments)
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return invoke
 
 
 def write(state: Path, *units: Callable[[Any], object]) -> None:

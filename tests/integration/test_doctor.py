@@ -5,49 +5,24 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import apsw
 import pytest
 
 from openclaw.app import checkup
 from openclaw.app.checkup import check, check_disk
-from openclaw.cli.main import run
 from openclaw.store.lockfile import OwnerLock
 from openclaw.store.store import Store
 from tests.conformance.making import seed, turn
 from tests.fakes.openai_server import FakeOpenAIServer, FakeReply
+from tests.integration.conftest import Said
 from tests.integration.importing import Place
 from tests.unit.store.legacy.making import STARTED_MS, conversation, write_store
 from tests.unit.store.test_salvage import pages_of, spoil
-
-Said = tuple[int, str, str]
-
-
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
-    """A private state directory that commands of this process use."""
-    usual = os.umask(0o077)
-    place = Place(tmp_path / "state")
-    for name in [one for one in os.environ if one.startswith("OPENCLAW_")]:
-        monkeypatch.delenv(name)
-    for name, value in place.env.items():
-        monkeypatch.setenv(name, value)
-    yield place
-    os.umask(usual)
-
-
-@pytest.fixture
-def openclaw(capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
-    def invoke(*arguments: str) -> Said:
-        capsys.readouterr()
-        code = run(arguments)
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return invoke
 
 
 def fill(place: Place) -> Path:
@@ -95,6 +70,19 @@ def test_a_disk_that_is_almost_full_is_told(tmp_path: Path, monkeypatch: pytest.
     usage.free -= 1
     told = check_disk(tmp_path, database)
     assert not told.ok and told.fix == "free some space" and "256 MiB would be good" in told.detail
+
+
+@pytest.mark.spec("CLI-10")
+def test_a_database_that_cannot_be_used_is_a_problem_among_others(
+    place: Place, openclaw: Callable[..., Said]
+) -> None:
+    database = fill(place)
+    connection = apsw.Connection(str(database))
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    code, out, err = openclaw("doctor")
+    assert code == 1 and err == "" and names(out, "✗") == ["database"]
+    assert "schema 99" in out and "disk" in names(out, "✓"), "the other checks are still made"
 
 
 @pytest.mark.spec("CLI-10")

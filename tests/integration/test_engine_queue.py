@@ -14,6 +14,7 @@ from openclaw.store.records import SessionSeed, UserInput
 from tests.fakes.openai_server import FakeCall, FakeReply
 from tests.fakes.wire_client import RefusedError, WireClient
 from tests.integration.conftest import House, client_of
+from tests.integration.test_spec_queue import gated, open_gate
 
 KEY = "agent:main:proj"
 OK = FakeReply(texts=("fine",))
@@ -173,16 +174,16 @@ async def test_an_input_past_its_time_is_settled_and_not_run(house: House, gatew
 
 @pytest.mark.spec("QUE-5")
 async def test_a_newer_message_keeps_later_calls_from_starting(house: House, client: WireClient) -> None:
-    slow = FakeCall("exec", ('{"command": "sleep 0.4; echo first"}',), "call_1")
     later = FakeCall("exec", ('{"command": "echo second > made.txt"}',), "call_2")
-    house.model.script(FakeReply(calls=(slow, later)), OK)
+    house.model.script(FakeReply(calls=(gated(1), later)), OK)
     await send(client, "work", "run-1")
     await house.model.wait_for_requests(1)
     await send(client, "wait, do not", "run-2")
+    open_gate(house, 1)
     await client.ended("run-1")
     messages = house.model.requests[1].body["messages"]
     results = [message["content"] for message in messages if message["role"] == "tool"]
-    assert "first" in results[0]
+    assert "through gate 1" in results[0]
     assert results[1].startswith("Skipped:")
     assert messages[-1]["content"] == "wait, do not"
 

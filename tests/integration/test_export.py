@@ -23,12 +23,7 @@ Export = Callable[..., tuple[int, bytes, str]]
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    place = Place(tmp_path / "state")
-    for name in [one for one in os.environ if one.startswith("OPENCLAW_")]:
-        monkeypatch.delenv(name)
-    for name, value in place.env.items():
-        monkeypatch.setenv(name, value)
+def place(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
     monkeypatch.setenv("OPENCLAW_GATEWAY_PORT", "9")  # nobody listens there
     return place
 

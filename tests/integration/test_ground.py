@@ -115,7 +115,7 @@ async def test_a_stopped_gateway_goes_on_where_it_was(house: House, monkeypatch:
     house.model.script(OK, OK)
     async with house.gateway() as gateway, client_of(gateway) as client:
         for run_id in ("run-1", "run-2"):
-            waited = await client.call("agent.wait", {"runId": run_id, "timeoutMs": 10_000})
+            waited = await client.call("agent.wait", {"runId": run_id, "timeoutMs": 60_000})
             assert waited["status"] == "ok"
         history = await client.call("chat.history", {"sessionKey": "proj"})
         shown = [(message["role"], str(message["content"])[:1]) for message in history["messages"]]
@@ -136,7 +136,7 @@ async def test_a_run_that_never_gets_on_is_given_up_with_a_word(
         async with house.gateway():
             await house.model.wait_for_requests(resumed)
     async with house.gateway() as gateway, client_of(gateway) as client:
-        waited = await client.call("agent.wait", {"runId": "run-1", "timeoutMs": 5000})
+        waited = await client.call("agent.wait", {"runId": "run-1", "timeoutMs": 60_000})
         assert (waited["status"], "three times" in waited["error"]) == ("error", True)
         house.model.script(OK)
         assert (await client.say("proj", "again", "run-2"))["state"] == "final"
@@ -183,7 +183,7 @@ async def test_a_changed_config_is_used_on_the_next_turn(
 
 
 async def _until_model(gateway: Gateway, name: str) -> None:
-    for _ in range(500):
+    for _ in range(2000):
         if gateway.services.settings().agent("main").default_model.model == name:
             return
         await asyncio.sleep(0.03)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from openclaw.app import Gateway
+from openclaw.engine.heartbeats import Heartbeats
 from tests.fakes.clock import MovableClock
 from tests.fakes.openai_server import FakeCall, FakeReply
 from tests.fakes.wire_client import WireClient
@@ -25,9 +26,22 @@ QUIET = FakeReply(texts=("HEARTBEAT_OK",))
 NEWS = FakeReply(texts=("The cellar is flooded!",))
 
 
+class Looks:
+    """How often a gateway has looked at its clock."""
+
+    done = 0
+
+
 @pytest.fixture(autouse=True)
 def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("openclaw.engine.heartbeats.LOOK_EVERY_S", 0.02)
+    look = Heartbeats.look
+
+    async def counted(beats: Heartbeats) -> None:
+        await look(beats)
+        Looks.done += 1
+
+    monkeypatch.setattr(Heartbeats, "look", counted)
 
 
 @asynccontextmanager
@@ -53,14 +67,12 @@ async def until(condition: Any) -> None:
 
 async def passed(clock: MovableClock, gateway: Gateway, seconds: float) -> Json | None:
     """Let time pass and the gateway look; its last beat, once nothing runs any more."""
+    await until(lambda: not gateway.services.workers.is_busy(MAIN))  # else the beat is left out
     clock.move(seconds)
-    now_ms, beats = clock.now_ms(), gateway.services.heartbeats
-    for _ in range(20):
-        await asyncio.sleep(0.02)
-        if beats.last is not None and beats.last.ts >= now_ms:
-            break
+    before = Looks.done
+    await until(lambda: Looks.done >= before + 2)  # one look may have been under way
     await until(lambda: not gateway.services.workers.is_busy(MAIN))
-    last = beats.last
+    last = gateway.services.heartbeats.last
     return None if last is None else {"status": last.status, "reason": last.reason, "ts": last.ts}
 
 
@@ -74,6 +86,15 @@ async def hears(client: WireClient, text: str, number: int) -> None:
 def told(client: WireClient) -> list[tuple[str, str]]:
     sent = [one["payload"] for one in client.events if one["event"] == "channels.outbound"]
     return [(one["to"], one["text"]) for one in sent]
+
+
+async def sent(client: WireClient, count: int) -> None:
+    """Wait until so many messages are known as sent: that is written down after the channel has them."""
+    for _ in range(3000):
+        if (await client.call("outbox.list", {}))["states"] == {"sent": count}:
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("it was never written down")
 
 
 @pytest.mark.spec("AUTO-7")
@@ -153,6 +174,7 @@ async def test_a_named_target_is_told_and_none_tells_nobody(house: House) -> Non
         await passed(clock, gateway, 31 * MINUTE)
         await client.wait_for(lambda _event: bool(told(client)))
         assert told(client) == [("Loft-7", "The cellar is flooded!")], "byte-exact, and nobody wrote before"
+        await sent(client, 1)
     async with beating(house, clock) as (gateway, client):
         await passed(clock, gateway, 31 * MINUTE)
         assert len(house.model.requests) == 2

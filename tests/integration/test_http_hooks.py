@@ -11,6 +11,7 @@ import pytest
 from openclaw.app import Gateway
 from tests.fakes.openai_server import FakeReply
 from tests.integration.conftest import TOKEN, House, client_of
+from tests.integration.http_client import HttpClient
 
 Json = dict[str, Any]
 HOOK = "hook-token-abcdef0123456789"
@@ -87,6 +88,44 @@ async def test_only_the_hooks_own_token_in_a_header_opens(
     )
     assert answered == status, body
     assert HOOK not in str(body)
+
+
+@pytest.mark.spec("AUTO-6")
+async def test_guesses_at_the_token_of_hooks_end_with_a_lockout_of_hooks_alone(
+    house: House, open_gateway: Gateway
+) -> None:
+    house.model.decide = lambda _body: OK
+    elsewhere, body = {"X-Forwarded-For": "203.0.113.7"}, {"text": "hi", "mode": "next-heartbeat"}
+
+    async def tries(*tokens: str, **headers: str) -> list[int]:
+        shown = [{"Authorization": f"Bearer {token}" if token else ""} | headers for token in tokens]
+        return [(await post(open_gateway, "/hooks/wake", body, **one))[0] for one in shown]
+
+    assert await tries(*[""] * 15, **elsewhere) == [401] * 15, "a missing token is no guess"
+    guesses = [f"guess-{number}" for number in range(9)]
+    assert await tries(*guesses, **elsewhere) == [401] * 9
+    assert await tries(HOOK, **elsewhere) == [200]
+    other_name = {"x-openclaw-token": "guess", "Authorization": ""} | elsewhere
+    assert (await post(open_gateway, "/hooks/agent", {"message": "x"}, **other_name))[0] == 401
+    status, told = await post(
+        open_gateway, "/hooks/agent", {"message": "x"}, **elsewhere, Authorization=f"Bearer {HOOK}"
+    )
+    assert status == 429 and told["error"]["type"] == "rate_limited", "the right one comes too late"
+    assert HOOK not in str(told)
+    # An old token in somebody's program must not shut the owner out, nor a program on this machine.
+    async with HttpClient(open_gateway) as http:
+        assert (await http.get("/v1/models", headers=elsewhere)).status == 200
+    assert await tries(*[f"old-{number}" for number in range(12)], HOOK) == [401] * 12 + [200]
+
+
+@pytest.mark.spec("AUTO-6")
+async def test_guesses_at_the_gateway_do_not_shut_hooks_out(open_gateway: Gateway) -> None:
+    elsewhere = {"X-Forwarded-For": "203.0.113.7"}
+    async with HttpClient(open_gateway, token="guess") as http:
+        seen = [(await http.get("/v1/models", headers=elsewhere)).status for _ in range(11)]
+    assert seen == [401] * 10 + [429]
+    body = {"text": "hi", "mode": "next-heartbeat"}
+    assert (await post(open_gateway, "/hooks/wake", body, **elsewhere))[0] == 200
 
 
 @pytest.mark.spec("AUTO-6")

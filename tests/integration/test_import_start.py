@@ -4,47 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from openclaw.app.checkup import check
-from openclaw.cli.main import run
 from openclaw.errors import Unavailable
 from openclaw.store.lockfile import OwnerLock
 from tests.fakes.postgres_server import shared_server
-from tests.integration.conftest import House
+from tests.integration.conftest import House, Said
 from tests.integration.importing import Place
 from tests.unit.store.legacy.making import STARTED_MS, conversation, write_store
 
 COMMAND = "openclaw doctor --session-sqlite import --session-sqlite-all-agents"
-Said = tuple[int, str, str]
-
-
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
-    """A state directory that commands of this process use; only its owner reads what is made in it."""
-    usual = os.umask(0o077)
-    place = Place(tmp_path / "state")
-    for name in [one for one in os.environ if one.startswith("OPENCLAW_")]:
-        monkeypatch.delenv(name)
-    for name, value in place.env.items():
-        monkeypatch.setenv(name, value)
-    yield place
-    os.umask(usual)
-
-
-@pytest.fixture
-def openclaw(capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
-    def invoke(*arguments: str) -> Said:
-        capsys.readouterr()
-        code = run(arguments)
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return invoke
 
 
 def fill(place: Place, agent: str = "main") -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from openclaw.app import Gateway
-from tests.fakes.openai_server import FakeReply
+from tests.fakes.openai_server import FakeCall, FakeReply
 from tests.fakes.wire_client import RefusedError, WireClient
 from tests.integration.conftest import House, client_of
 
@@ -46,6 +46,61 @@ async def test_titles_and_previews_only_when_asked(house: House, client: WireCli
     rich = await client.call("sessions.list", {"includeDerivedTitles": True, "includeLastMessage": True})
     assert rich["sessions"][0]["derivedTitle"] == "What is the weather in Lisbon?"
     assert rich["sessions"][0]["lastMessagePreview"] == "fine"
+
+
+@pytest.mark.spec("LIST-9")
+async def test_a_preview_is_what_a_person_or_the_agent_said_last(house: House, client: WireClient) -> None:
+    """Neither what a tool answered, nor a reply that says that there is none."""
+
+    async def preview() -> str | None:
+        row = (await client.call("sessions.describe", {"key": "proj", "includeLastMessage": True}))["session"]
+        found: str | None = row.get("lastMessagePreview")
+        return found
+
+    calls = (FakeCall("sessions_list", ('{"limit": 5}',)),)
+    house.model.script(
+        FakeReply(texts=("I look around.",), calls=calls), FakeReply(texts=("half", "whole"), hang_after=2)
+    )
+    await client.call(
+        "chat.send", {"sessionKey": "proj", "message": "Who is there?", "idempotencyKey": "run-1"}
+    )
+    await client.wait_for(
+        lambda e: (
+            e["event"] == "agent" and e["payload"]["data"].get("phase") == "model" and e["payload"]["seq"] > 6
+        )
+    )
+    shown = (await client.call("chat.history", {"sessionKey": "proj"}))["messages"]
+    assert shown[-1]["role"] == "toolResult"
+    assert await preview() == "I look around."
+    house.model.release()
+    await client.call("agent.wait", {"runId": "run-1", "timeoutMs": 60_000})
+    assert await preview() == "halfwhole"
+    house.model.script(FakeReply(texts=("NO_REPLY",)))
+    await client.say("proj", "Nothing to say?", "run-2")
+    assert await preview() is None
+
+
+@pytest.mark.spec("RPC-7", "LIFE-12")
+async def test_looking_at_a_session_is_not_activity(house: House, client: WireClient) -> None:
+    """A list that is sorted by activity must not move under the hand of its reader."""
+    house.model.script(OK, OK)
+    await client.say("one", "hello", "run-1")
+    await client.say("two", "hello", "run-2")
+
+    async def rows() -> list[tuple[str, bool, int]]:
+        listed = (await client.call("sessions.list"))["sessions"]
+        return [(row["key"], row["unread"], row["updatedAt"]) for row in listed]
+
+    before = await rows()
+    assert [(key, unread) for key, unread, _ in before] == [
+        ("agent:main:two", True),
+        ("agent:main:one", True),
+    ]
+    for unread in (False, True, False):
+        await client.call("sessions.patch", {"key": "one", "unread": unread})
+        assert await rows() == [before[0], (before[1][0], unread, before[1][2])]
+    await client.call("sessions.patch", {"key": "one", "label": "First"})
+    assert [row[0] for row in await rows()] == ["agent:main:one", "agent:main:two"]
 
 
 @pytest.mark.spec("RPC-7", "ENT-7", "RPC-4")

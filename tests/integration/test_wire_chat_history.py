@@ -10,6 +10,7 @@ import pytest
 from openclaw.app import Gateway
 from openclaw.domain.transcript import AssistantMessage, TextBlock
 from openclaw.engine.drafts import draft_message
+from openclaw.gateway.handlers.history import WHOLE_BYTES
 from tests.fakes.openai_server import FakeCall, FakeReply
 from tests.fakes.wire_client import RefusedError, WireClient
 from tests.integration.conftest import House
@@ -114,6 +115,70 @@ async def test_an_unknown_session_is_empty_without_an_error(client: WireClient) 
     assert (answer["messages"], answer["hasMore"], answer["totalMessages"]) == ([], False, 0)
     assert answer["defaults"]["model"] == "one" and "sessionInfo" not in answer
     assert await client.call("chat.history", {"sessionKey": "nobody", "cursor": "x"}) == {"kind": "reset"}
+
+
+async def whole(client: WireClient, message_id: str, **asked: Any) -> Json:
+    return await client.call("chat.message.get", {"sessionKey": "proj", "messageId": message_id, **asked})
+
+
+@pytest.mark.spec("RPC-11")
+async def test_a_long_message_can_be_read_whole(gateway: Gateway, client: WireClient) -> None:
+    """A history stays light whatever is in it; one message is asked for when somebody wants to read it."""
+    old = (await client.call("sessions.create", {"key": "proj"}))["sessionId"]
+    size = 5_000_000
+    await fill(gateway, 1, size=size)
+    (shown,) = (await ask(client))["messages"]
+    assert len(shown["content"][0]["text"]) < 8100
+    message_id = shown["__openclaw"]["id"]
+    (left_out,) = (await ask(client, maxChars=10**7))["messages"]
+    assert left_out["__openclaw"]["truncated"] is True
+    assert left_out["__openclaw"]["reason"] == "oversized"
+    answer = await whole(client, message_id, maxChars=10**7)
+    assert answer["ok"] is True
+    assert answer["message"]["content"] == [{"type": "text", "text": "0 " + "x" * size}]
+    assert answer["message"]["__openclaw"] == shown["__openclaw"]
+    short = await whole(client, message_id)
+    assert 1_000_000 < len(short["message"]["content"][0]["text"]) < 1_000_100
+    # An earlier conversation is named; without its name only the current one is looked into.
+    await client.call("sessions.reset", {"key": "proj"})
+    assert await whole(client, message_id) == {"ok": False, "unavailableReason": "not_found"}
+    assert (await whole(client, message_id, sessionId=old, maxChars=10))["ok"] is True
+    with pytest.raises(RefusedError, match="No session found"):
+        await whole(client, message_id, sessionId="another")
+    with pytest.raises(RefusedError, match="messageId"):
+        await client.call("chat.message.get", {"sessionKey": "proj"})
+
+
+@pytest.mark.spec("RPC-11")
+async def test_what_people_do_not_see_is_not_read_one_by_one_either(
+    gateway: Gateway, client: WireClient
+) -> None:
+    assert await whole(client, "nobody") == {"ok": False, "unavailableReason": "not_found"}
+    await client.call("sessions.create", {"key": "proj"})
+    texts = ("NO_REPLY", "for the model alone", "y" * WHOLE_BYTES, "fine")
+    kept = [
+        await gateway.services.store.append(
+            KEY,
+            (
+                draft_message(
+                    AssistantMessage((TextBlock(text),), 1000, provider="p", model="m"),
+                    f"r{number}",
+                    hidden=number == 1,
+                ),
+            ),
+            now_ms=1000 + number,
+        )
+        for number, text in enumerate(texts)
+    ]
+    answers = [await whole(client, entry.entry_id, maxChars=10**9) for (entry,) in kept]
+    assert [answer.get("unavailableReason") for answer in answers] == [
+        "not_visible",
+        "not_visible",
+        "oversized",
+        None,
+    ]
+    assert answers[3]["message"]["content"][0]["text"] == "fine"
+    assert all("message" not in answer for answer in answers[:3])
 
 
 @pytest.mark.spec("RPC-11", "QUE-4")

@@ -26,11 +26,15 @@ async def nodes_of(client: WireClient, **asked: Any) -> dict[str, Json]:
 
 
 async def helper_is(client: WireClient, *, running: bool, **asked: Any) -> dict[str, Json]:
-    """The tree as soon as its helper runs, or has ended."""
+    """The tree as soon as its helper runs, or has ended.
+
+    What runs is known a moment before it stands in the row, and what ended a moment before it leaves it.
+    """
     async with asyncio.timeout(60):
         while True:
             nodes = await nodes_of(client, **asked)
-            if nodes.get("counting", {}).get("hasActiveRun") is running:
+            helper = nodes.get("counting", {})
+            if helper.get("hasActiveRun") is running and (helper.get("status") == "running") is running:
                 return nodes
             await asyncio.sleep(0.02)
 
@@ -42,13 +46,13 @@ async def test_a_family_while_it_works_and_afterwards(house: House, client: Wire
     ]
     used = {"prompt_tokens": 1200, "completion_tokens": 30, "total_tokens": 1230}
     helper = FakeReply(texts=("42",), hang_after=0, usage=used)
-    announces: list[Json] = []
+    announced = asyncio.Event()
 
     def decide(body: Json) -> FakeReply:
         if str(body["messages"][0]["content"]).startswith("You are a helper"):
             if "Your task has ended" not in json.dumps(body):
                 return helper
-            announces.append(body)
+            announced.set()
             return FakeReply(texts=("done",), usage=used)
         return parent.pop(0) if parent else FakeReply(texts=("Thank you.",))
 
@@ -65,9 +69,7 @@ async def test_a_family_while_it_works_and_afterwards(house: House, client: Wire
     assert nodes[KEY]["isMain"] is True and "spawnedBy" not in nodes[KEY]
     house.model.release()
     # The helper has two turns, its task and its announcement: both are to be over.
-    async with asyncio.timeout(60):
-        while not announces:
-            await asyncio.sleep(0.02)
+    await asyncio.wait_for(announced.wait(), 60)
     nodes = await helper_is(client, running=False, key=child["key"])
     ended = nodes["counting"]
     assert (ended["status"], ended["totalTokens"], ended["contextTokens"]) == ("done", 1200, 32000)

@@ -11,8 +11,8 @@ import pytest
 from openclaw.app import Gateway
 from openclaw.domain.systemevents import NOTE_RULE, WAKE_PROMPT
 from tests.e2e.gateway_process import GatewayProcess
-from tests.e2e.test_kill import free_port
 from tests.fakes.openai_server import FakeOpenAIServer, FakeReply
+from tests.fakes.ports import free_port
 from tests.fakes.wire_client import RefusedError, WireClient
 from tests.integration.conftest import TOKEN, House, client_of
 

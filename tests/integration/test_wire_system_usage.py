@@ -60,11 +60,12 @@ async def test_costs_are_told_day_by_day(house: House) -> None:
         assert (await client.call("usage.status"))["providers"] == []
 
 
-async def test_what_costs_an_unknown_amount_is_counted_apart(house: House, client: WireClient) -> None:
+async def test_what_costs_an_unknown_amount_is_counted_apart(house: House) -> None:
     house.model.script(OK)
-    await client.say("main", "/model fake/two", "run-0")
-    await client.say("main", "hello", "run-1")
-    totals = (await client.call("usage.cost", {"days": 1}))["totals"]
+    async with house.gateway(MovableClock(NOON)) as gateway, client_of(gateway) as client:
+        await client.say("main", "/model fake/two", "run-0")
+        await client.say("main", "hello", "run-1")
+        totals = (await client.call("usage.cost", {"days": 1}))["totals"]
     assert (totals["totalTokens"], totals["totalCost"], totals["missingCostEntries"]) == (1500, 0, 1)
 
 

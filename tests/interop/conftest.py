@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.gateway_process import GatewayProcess
-from tests.e2e.test_kill import free_port
 from tests.fakes.in_thread import served
 from tests.fakes.openai_server import FakeOpenAIServer, FakeReply
+from tests.fakes.ports import free_port
 from tests.interop.clients import NpmClient
 
 # As slow as a quick real model: the terminal UI loses its own run when the whole of it, acknowledgement

@@ -102,7 +102,7 @@ class Process:
         tools = ToolRegistry(self.make_tools())
         self.budgets = Budgets(self.database)
         compactions = self.compactions = Compactions(self.database)
-        self.contexts = ContextCache(self.store, compactions, limit_bytes=60_000)
+        self.contexts = ContextCache(self.store, compactions, limit_bytes=120_000)
         asking = Asking(models, self.clock, self.rng.random)
         compactor = Compactor(compactions, self.clock, lambda _event: None)
         services = RunServices(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scripts import run_checks
-from scripts.run_checks import CLOSING_LINE, Outcome, Part, format_table, main, run_part
+from scripts.run_checks import CLOSING_LINE, LEFT_OUT, Outcome, Part, format_table, main, run_part
 
 
 def python(name: str, code: str) -> Part:
@@ -80,6 +80,51 @@ def test_every_closing_line_of_pytest_is_known(line: str) -> None:
 )
 def test_other_lines_are_not_taken_for_it(line: str) -> None:
     assert not CLOSING_LINE.match(line)
+
+
+def test_a_part_that_cannot_be_run_here_is_left_out(tmp_path: Path) -> None:
+    """It must say why: the exit code alone could be anything."""
+    code = "import sys; print('left out: no Chromium'); sys.exit(77)"
+    assert LEFT_OUT == 77
+    outcomes = [
+        run_part(python("told", code), 60, tmp_path),
+        run_part(python("silent", "import sys; sys.exit(77)"), 60, tmp_path),
+        run_part(python("other", code.replace("77", "1")), 60, tmp_path),
+        run_part(python("fine", "print('left out: nothing')"), 60, tmp_path),
+    ]
+    assert [outcome.result for outcome in outcomes] == ["left out (no Chromium)", "FAILED", "FAILED", "ok"]
+    assert [outcome.is_good for outcome in outcomes] == [True, False, False, True]
+
+
+def test_a_part_has_a_time_of_its_own(tmp_path: Path) -> None:
+    stuck = python("stuck", "import threading; threading.Event().wait(60)")._replace(most_seconds=0.5)
+    started = time.monotonic()
+    assert run_part(stuck, 60, tmp_path).result == "FAILED (out of time)"
+    assert time.monotonic() - started < 20
+
+
+def test_a_run_with_parts_left_out_is_good(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left_out = python("web", "import sys; print('left out: no Chromium'); sys.exit(77)")
+    monkeypatch.setattr(run_checks, "PARTS", (python("first", ""), left_out))
+    assert main([]) == 0
+    assert "left out (no Chromium)" in capsys.readouterr().out.splitlines()[-2]
+
+
+def test_the_closing_line_of_the_tests_is_the_last_of_several() -> None:
+    outcomes = [
+        Outcome("tests", 30, "ok", "800 passed in 30.00s"),
+        Outcome("web", 20, "ok", "60 passed, 2 deselected in 20.00s"),
+        Outcome("coverage", 1, "ok"),
+    ]
+    assert format_table(outcomes).splitlines()[-2:] == [
+        "web: 60 passed, 2 deselected in 20.00s",
+        "800 passed in 30.00s",
+    ]
+    # A run that broke off before the end of its tests does not seem to be one that passed.
+    broken = [outcomes[0]._replace(closing_line="", result="FAILED"), outcomes[1]]
+    assert format_table(broken).splitlines()[-1] == "web: 60 passed, 2 deselected in 20.00s"
 
 
 def test_the_table_ends_with_pytests_closing_line() -> None:

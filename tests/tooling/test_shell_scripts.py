@@ -28,6 +28,7 @@ BARE_PYTHON = """#!/bin/sh
 case "$*" in
 *ensurepip*) [ -e "$0-venv" ] ;;
 *_base_executable*) echo "$0" ;;
+*"-m venv"*) mkdir -p "$4/bin" ;;
 *) exec {real} "$@" ;;
 esac
 """
@@ -101,7 +102,7 @@ def test_root_of_a_bare_debian_gets_what_is_missing(project: Path, tmp_path: Pat
     """Also where the list of packages is missing. What follows needs a registry and is not tried here."""
     bare = executable(tmp_path / "bin/python3", BARE_PYTHON.format(real=sys.executable))
     path = somebody(tmp_path, "0")
-    done = run(project / "scripts/start", cwd=tmp_path, PYTHON=str(bare), PATH=path, PIP_NO_INDEX="1")
+    done = run(project / "scripts/start", cwd=tmp_path, PYTHON=str(bare), PATH=path)
     asked = (tmp_path / "apt.log").read_text().splitlines()
     install = "install -y -q python3-venv"
     assert asked == [install, "update -q", install]
@@ -178,6 +179,27 @@ def test_a_failed_sync_stops_the_script(project: Path, tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "could not be set up" in done.stderr
     assert "openclaw" not in done.stdout
+
+
+def test_the_page_is_tried_with_its_tools_and_their_absence_stops_no_other_test(
+    project: Path, tmp_path: Path
+) -> None:
+    log = with_fakes(project)
+    program = '#!/bin/sh\necho "$*" >> "$LOG"\ncase "$*" in *web_tools*) exit {code} ;; esac\n'
+    # No package is installed by a test.
+    executable(tmp_path / "bin/bwrap", "#!/bin/sh\n")
+    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    for code, calls in ((1, ["-m scripts.web_tools"]), (0, ["-m scripts.web_tools", "-m pytest -m web -x"])):
+        executable(project / ".venv/bin/python", program.format(code=code))
+        log.unlink(missing_ok=True)
+        done = run(project / "scripts/test-web", "-x", cwd=tmp_path, LOG=str(log), PATH=path)
+        assert done.returncode == code
+        assert ("cannot be run" in done.stderr) is (code == 1)
+        assert [line for line in log.read_text().splitlines() if line.startswith("-m")] == calls
+        log.unlink()
+        assert run(project / "scripts/test", cwd=tmp_path, LOG=str(log), PATH=path).returncode == 0
+        started = [line.split()[1] for line in log.read_text().splitlines() if line.startswith("-m")]
+        assert started == ["scripts.web_tools", "scripts.run_checks"]
 
 
 def test_ci_is_the_test_command(tmp_path: Path) -> None:

@@ -124,7 +124,8 @@ def test_a_warning_or_an_unknown_marker_fails_a_test(tree: Path) -> None:
 def test_an_unknown_requirement_stops_the_tests(tree: Path) -> None:
     for folder in ("docs/reference", "scripts"):
         shutil.copytree(PROJECT / folder, tree / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    plant(tree, {"tests/conftest.py": (PROJECT / "tests/conftest.py").read_text(encoding="utf-8")})
+    for name in ("tests/conftest.py", "tests/fakes/even_loop.py"):
+        plant(tree, {name: (PROJECT / name).read_text(encoding="utf-8")})
     test = "import pytest\n\n\n@pytest.mark.spec('{}')\ndef test_a(): ...\n"
     test += "\n\n@pytest.mark.spec('KEY-2')\ndef test_b(): ...\n"
     pytest_command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q"]

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
+from scripts.web_tools import find_chromium
 from tests.fakes.in_thread import served
 from tests.fakes.openai_server import FakeReply
 from tests.web.desk import WAIT_MS, Desk, ScriptedModel
-
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers", "web: the page in a real browser; run with `scripts/test-web`, not in CI"
-    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -30,8 +22,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
-    assert program is not None, "these tests need Chromium; install it"
+    program = find_chromium()
+    assert program is not None, "these tests need Chromium; scripts/test-web gets it"
     expect.set_options(timeout=WAIT_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])

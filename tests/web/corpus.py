@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 _RUN = "window.ran=(window.ran||0)+1"
+# The same from a frame inside the page.
+_RUN_ABOVE = "parent.ran=(parent.ran||0)+1"
 
 # Each would run a script in a page that takes text for markup.
 XSS: tuple[str, ...] = (
@@ -10,8 +12,8 @@ XSS: tuple[str, ...] = (
     f"<img src=x onerror='{_RUN}'>",
     f'<svg onload="{_RUN}"></svg>',
     f"<svg><script>{_RUN}</script></svg>",
-    f'<iframe srcdoc="<script>parent.{_RUN}</script>"></iframe>',
-    f'<iframe src="javascript:parent.{_RUN}"></iframe>',
+    f'<iframe srcdoc="<script>{_RUN_ABOVE}</script>"></iframe>',
+    f'<iframe src="javascript:{_RUN_ABOVE}"></iframe>',
     f"<details open ontoggle='{_RUN}'>x</details>",
     f"<video><source onerror='{_RUN}'></video>",
     f"<audio src=x onerror='{_RUN}'></audio>",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import socket
+import os
+import time
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,9 +14,11 @@ from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from tests.e2e.gateway_process import GatewayProcess
 from tests.fakes.openai_server import FakeOpenAIServer, FakeReply
+from tests.fakes.ports import free_port
 
 T = TypeVar("T")
-PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
+# Where pictures for the documentation are kept; without it none are taken.
+PICTURES = os.environ.get("PAGE_PICTURES")
 WAIT_MS = 60_000
 MAIN = "agent:main:main"
 
@@ -24,12 +27,6 @@ def in_thread(work: Coroutine[Any, Any, T]) -> T:
     """Run it on a loop of its own: the browser's loop already has this thread."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, work).result()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class ScriptedModel(FakeOpenAIServer):
@@ -79,9 +76,12 @@ class Desk:
         return in_thread(ask())
 
     def said(self, key: str = MAIN) -> list[tuple[str, str]]:
-        """The true conversation: roles and texts, as the gateway has them."""
-        messages = self.call("chat.history", sessionKey=key)["messages"]
-        return [(one["role"], _text(one["content"])) for one in messages]
+        """The true conversation once nobody writes in it: roles and texts, as the gateway has them."""
+        deadline = time.monotonic() + WAIT_MS / 1000
+        history = self.call("chat.history", sessionKey=key)
+        while ("inFlightRun" in history or history["pendingInputs"]["total"]) and time.monotonic() < deadline:
+            history = self.call("chat.history", sessionKey=key)
+        return [(one["role"], _text(one["content"])) for one in history["messages"]]
 
     def talk(self, text: str, reply: str, key: str = MAIN) -> None:
         """A turn that happened without the page."""
@@ -129,9 +129,9 @@ class Desk:
         return self.page.locator(".thread")
 
     def picture(self, name: str) -> None:
-        """Kept in the documentation."""
-        PICTURES.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=PICTURES / f"{name}.png")
+        """For the documentation, when that is asked for."""
+        if PICTURES:
+            self.page.screenshot(path=Path(PICTURES) / f"{name}.png")
 
 
 def _text(content: Any) -> str:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from scripts.web_tools import AXE
 from tests.fakes.openai_server import FakeCall, FakeReply
 from tests.web.desk import Desk
-
-AXE = Path(__file__).resolve().parents[2] / ".interop" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 
 
 def findings(page: Page) -> list[tuple[str, str, str]]:
     """What axe-core calls serious or critical: the rule, how bad, and where."""
-    assert AXE.exists(), "axe-core is missing; scripts/test-web installs it"
+    assert AXE.exists(), "axe-core is missing; scripts/test-web fetches it"
     # The page's policy forbids foreign scripts, so it comes through the debugger.
     page.evaluate(AXE.read_text(encoding="utf-8"))
     report: dict[str, Any] = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import time
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.fakes.openai_server import FakeReply
-from tests.web.desk import Desk, in_thread
+from tests.web.desk import WAIT_MS, Desk, in_thread
 
 KEY = "agent:main:long"
 FIRST_PAINT_MS = 300
@@ -60,6 +62,16 @@ def scroll_to(page: Page, top: int) -> None:
     page.evaluate("(top) => { document.querySelector('.scroller').scrollTop = top; }", top)
 
 
+def read_back_until(desk: Desk, text: str) -> None:
+    """Scroll up as often as it takes: a page comes when the gateway has sent it."""
+    deadline = time.monotonic() + WAIT_MS / 1000
+    while text not in desk.thread.inner_text():
+        assert time.monotonic() < deadline, f"{text} was not reached"
+        scroll_to(desk.page, 0)
+        desk.page.wait_for_timeout(50)
+
+
+@pytest.mark.long
 def test_ten_thousand_messages(desk: Desk) -> None:
     fill(desk, 10_000)
     page = desk.sign_in()
@@ -67,7 +79,7 @@ def test_ten_thousand_messages(desk: Desk) -> None:
     for _ in range(3):
         times.append(page.evaluate(OPENING, KEY))
         desk.open("#/s/agent:main:main")
-        expect(desk.thread).to_have_attribute("data-empty", "Nothing was said here yet.")
+        expect(desk.thread).to_have_attribute("data-empty", re.compile("Nothing was said"))
     assert min(times) <= FIRST_PAINT_MS, times
     desk.open(f"#/s/{KEY}")
     expect(desk.thread).to_contain_text("Message 99")
@@ -109,10 +121,7 @@ def test_reading_back_keeps_the_place_while_messages_come(desk: Desk) -> None:
     page.wait_for_timeout(300)
     assert page.evaluate(TOP) == place
     expect(page.get_by_role("button", name="Latest")).to_be_visible()
-    for _ in range(8):
-        scroll_to(page, 0)
-        page.wait_for_timeout(200)
-    expect(desk.thread).to_contain_text("Message 0 ")
+    read_back_until(desk, "Message 0 ")
     order = page.evaluate("[...document.querySelectorAll('.thread .msg')].map((one) => one.innerText)")
     assert len(order) == len(set(order))
     page.get_by_role("button", name="Latest").click()
@@ -133,7 +142,8 @@ def test_compactions_are_drawn_where_they_happened(desk: Desk) -> None:
     line = page.get_by_role("separator", name="Compacted")
     expect(line).to_be_visible()
     desk.send("And now?")
-    expect(desk.thread).to_contain_text("And now?")
+    expect(desk.thread).to_contain_text("Understood.")
+    expect(desk.thread.locator(".live")).to_have_count(0)
     order = page.evaluate(
         "[...document.querySelectorAll('.thread > *')].map((one) => one.className.split(' ')[0])"
     )

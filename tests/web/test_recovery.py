@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 from playwright.sync_api import expect
 
 from tests.fakes.openai_server import FakeReply
-from tests.web.desk import MAIN, Desk
+from tests.web.desk import MAIN, WAIT_MS, Desk
 
 
 def shown(desk: Desk) -> list[tuple[str, str]]:
@@ -14,6 +16,18 @@ def shown(desk: Desk) -> list[tuple[str, str]]:
       [node.classList.contains("user") ? "user" : "assistant",
        node.querySelector(".plaintext, .md")?.innerText.trim() ?? ""])"""
     return [(role, text) for role, text in desk.page.evaluate(script)]
+
+
+def same(desk: Desk) -> list[tuple[str, str]]:
+    """Wait until the page shows the conversation as the gateway has it; returns that."""
+    deadline = time.monotonic() + WAIT_MS / 1000
+    while True:
+        truth = [(role, text) for role, text in desk.said() if role in ("user", "assistant")]
+        seen = shown(desk)
+        if seen == truth:
+            return truth
+        assert time.monotonic() < deadline, (seen, truth)
+        desk.page.wait_for_timeout(100)
 
 
 def wire(desk: Desk, status: str) -> None:
@@ -42,9 +56,7 @@ def test_killed_while_a_reply_streams(desk: Desk) -> None:
     expect(page.locator(".queued")).to_have_count(0)
     page.wait_for_function("!document.querySelector('.thread .sent')")
     assert page.evaluate("window.notReloaded") is True
-    truth = desk.said()
-    assert shown(desk) == [(role, text) for role, text in truth if role in ("user", "assistant")]
-    texts = [text for role, text in truth if role == "user"]
+    texts = [text for role, text in same(desk) if role == "user"]
     assert [texts.count(text) for text in ("Before", "Tell me everything", "Typed while it was away")] == [
         1,
         1,
@@ -108,7 +120,7 @@ def test_what_happened_while_away_is_read_anew(desk: Desk) -> None:
     wire(desk, "open")
     expect(desk.thread).to_contain_text("Second answer")
     expect(page.locator("a.session", has_text="Elsewhere")).to_be_visible()
-    assert shown(desk) == desk.said()
+    same(desk)
     desk.problems.clear()
 
 
@@ -121,4 +133,4 @@ def test_a_gap_in_the_numbers_is_noticed(desk: Desk) -> None:
     desk.talk("Unheard", "Not told by an event")
     expect(desk.thread.locator(".msg:not(.live)")).to_have_count(2)
     expect(desk.thread.locator(".live")).to_have_count(0)
-    assert shown(desk) == desk.said()
+    same(desk)

@@ -61,7 +61,7 @@ def test_signing_out_ends_the_page(desk: Desk) -> None:
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("heading", name="Sign this browser in")).to_be_visible()
     expect(other.get_by_role("heading", name="Sign this browser in")).to_be_visible()
-    assert "private" not in page.evaluate("JSON.stringify({...localStorage})")
+    page.wait_for_function("!JSON.stringify({...localStorage}).includes('private')")
 
 
 # -- the list ------------------------------------------------------------------------------------
@@ -87,6 +87,26 @@ def test_unread_and_running_are_shown_as_the_gateway_has_them(desk: Desk) -> Non
     expect(fruit).to_have_attribute("data-marks", "running")
     desk.model.release()
     expect(fruit).to_have_attribute("data-marks", "")
+
+
+def test_titles_and_last_words_are_looked_up_for_every_row_that_changed(desk: Desk) -> None:
+    keys = [f"agent:main:s{n}" for n in range(25)]
+    desk.calls(*(("sessions.create", {"key": key}) for key in keys))
+    page = desk.sign_in()
+    expect(page.locator("a.session")).to_have_count(25)
+    # What was said last is the gateway's to say, also after it was taken back.
+    desk.talk("About apples", "Sweet", keys[0])
+    expect(row(desk, "About apples")).to_contain_text("Sweet")
+    desk.call("sessions.reset", key=keys[0])
+    desk.talk("About hammers", "Heavy", keys[0])
+    expect(row(desk, "About hammers")).to_contain_text("Heavy")
+    desk.call("sessions.restore", key=keys[0])
+    expect(row(desk, "About apples")).to_contain_text("Sweet")
+    # Many at once: none is forgotten.
+    for key in keys:
+        desk.call("chat.inject", sessionKey=key, message=f"Words for {key[-3:]}")
+    for key in keys:
+        expect(page.locator(f'a.session[data-id="{key}"]')).to_contain_text(f"Words for {key[-3:]}")
 
 
 def test_search_finds_names_and_words_and_opens_the_message(desk: Desk) -> None:
@@ -241,6 +261,19 @@ def test_one_column_on_a_narrow_screen(desk: Desk) -> None:
     desk.picture("narrow-chat")
     page.get_by_role("button", name="Back to the sessions").click()
     expect(row(desk, "About apples")).to_be_visible()
+
+
+def test_a_fresh_house_leads_to_the_main_session_on_a_narrow_screen_too(desk: Desk) -> None:
+    page = desk.sign_in()
+    page.set_viewport_size({"width": 360, "height": 700})
+    page.goto(f"{desk.origin}/#/")
+    # Everything at the foot of the page is within reach, also how to leave it.
+    expect(page.get_by_role("button", name="Sign out")).to_be_in_viewport(ratio=1)
+    page.get_by_role("link", name="Begin with the main one.").click()
+    expect(page).to_have_url(f"{desk.origin}/#/s/{MAIN.replace(':', '%3A')}")
+    desk.send("Hello")
+    expect(desk.thread).to_contain_text("Understood.")
+    assert desk.said() == [("user", "Hello"), ("assistant", "Understood.")]
 
 
 def test_the_choice_of_light_or_dark_is_kept(desk: Desk) -> None:

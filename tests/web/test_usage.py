@@ -91,6 +91,21 @@ def test_the_same_numbers_by_agent_model_and_session(desk: Desk) -> None:
     expect(page).to_have_url(re.compile(r"#/s/agent"))
 
 
+def test_models_that_cost_nothing_are_measured_by_their_tokens(desk: Desk) -> None:
+    """Until somebody chooses otherwise: a plot of nothing tells nothing."""
+    talk(desk, MAIN, 1)
+    page = desk.sign_in("#/usage")
+    measure = page.get_by_role("group", name="Measure", exact=True)
+    expect(measure.get_by_role("button", name="Tokens")).to_have_attribute("aria-pressed", "true")
+    expect(measure.get_by_role("button", name="Cost")).to_have_attribute("aria-pressed", "false")
+    expect(page.get_by_role("heading", name="Tokens per day, 30 days")).to_be_visible()
+    press(desk, "Measure", "Cost")
+    expect(page.get_by_role("heading", name="Cost per day, 30 days")).to_be_visible()
+    press(desk, "Days", "7 days")
+    expect(page.get_by_role("heading", name="Cost per day, 7 days")).to_be_visible()
+    expect(measure.get_by_role("button", name="Cost")).to_have_attribute("aria-pressed", "true")
+
+
 def test_an_axis_ends_at_a_round_number(desk: Desk) -> None:
     page = desk.sign_in("#/usage")
     values = [0, 1, 1.1, 2, 2.5, 5, 6, 10, 0.0061, 3700, 120_000]

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from openclaw.protocol.messages import text_of
+
 Json = dict[str, Any]
 
 
@@ -118,13 +120,3 @@ class Waited(Value, frozen=True, kw_only=True):
     error: str | None = None
     started_at: int | None = None
     ended_at: int | None = None
-
-
-def text_of(message: Json) -> str:
-    """The words of a message, whichever way its content is written."""
-    content = message.get("content")
-    if isinstance(content, str):
-        return content
-    blocks = content if isinstance(content, list) else []
-    texts = [block.get("text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
-    return "\n".join(text for text in texts if isinstance(text, str))

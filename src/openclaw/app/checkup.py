@@ -11,7 +11,9 @@ import asyncio
 import platform
 import shutil
 import stat
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec import Struct
@@ -26,17 +28,21 @@ from openclaw.app.doctor import (
     legacy_stores,
     over_stores,
 )
+from openclaw.app.legacyjobs import IMPORT_COMMAND as JOBS_COMMAND
+from openclaw.app.legacyjobs import waiting_jobs
 from openclaw.app.offline import database_path, is_sqlite, offline_store, shown_place
 from openclaw.app.settings import SettingsSource
 from openclaw.config.load import LoadedConfig, state_dir
 from openclaw.config.schema import Config
 from openclaw.engine.ports import ModelTarget
-from openclaw.errors import StoreCorrupt, StoreLocked
+from openclaw.errors import StoreCorrupt, StoreError, StoreLocked
 from openclaw.store.database import Database
+from openclaw.store.diagnostics import Diagnostics
 
 LEAST_FREE_BYTES = 256 << 20
 RECOVER_COMMAND = "openclaw doctor --session-sqlite recover"
 MODEL_TIMEOUT_S = 60.0
+GATEWAY_RUNS = "a gateway runs"
 _SHOWN = 20
 
 
@@ -53,6 +59,15 @@ class CheckReport(Struct, frozen=True, rename="camel"):
     ok: bool
     checks: tuple[Check, ...]
 
+    @property
+    def gateway_runs(self) -> bool:
+        """Whether somebody else owns the store."""
+        return any(one.name == "lock" and one.detail.startswith(GATEWAY_RUNS) for one in self.checks)
+
+
+def report_of(checks: Sequence[Check]) -> CheckReport:
+    return CheckReport(all(one.ok for one in checks), tuple(checks))
+
 
 async def check(
     loaded: LoadedConfig,
@@ -68,13 +83,13 @@ async def check(
     checks.append(check_disk(state_dir(env), database_path(env)))
     if deep and not loaded.problems:
         checks += await _check_models(loaded, env)
-    return CheckReport(all(one.ok for one in checks), tuple(checks))
+    return report_of(checks)
 
 
 def _check_config(loaded: LoadedConfig) -> Check:
     if loaded.problems:
         text = "\n".join(str(problem) for problem in loaded.problems)
-        return Check("config", False, text, "openclaw config validate")
+        return Check("config", False, text, "correct the file; `openclaw config validate` checks it again")
     where = str(loaded.path) if loaded.exists else f"{loaded.path} does not exist; defaults apply"
     return Check("config", True, where)
 
@@ -141,10 +156,14 @@ async def _check_store(
         async with offline_store(config, env, doing="doctor", create=fix) as database:
             checks = [Check("lock", True, "no gateway runs"), await _check_database(database, config, env)]
             checks.append(await _check_sessions(database, loaded, env, fix=fix, progress=progress))
+            checks += await _check_jobs(database, env)
+            checks += await _check_history(database)
+            if fix:
+                await _note_problems(database, checks)
             return checks
     except StoreLocked as refusal:
         owner = refusal.fields.get("owner")
-        told = f"a gateway runs{f' (process {owner})' if owner else ''} and owns {shown_place(config, env)}"
+        told = f"{GATEWAY_RUNS}{f' (process {owner})' if owner else ''} and owns {shown_place(config, env)}"
         return [
             Check("lock", True, told),
             Check("database", True, "left to the gateway; stop it to have every page checked"),
@@ -154,12 +173,16 @@ async def _check_store(
             Check("lock", True, "no gateway runs"),
             Check("database", False, damage.message, RECOVER_COMMAND),
         ]
+    except StoreError as error:
+        return [Check("lock", True, "no gateway runs"), Check("database", False, error.message)]
 
 
 async def _check_database(database: Database, config: Config, env: Mapping[str, str]) -> Check:
     place = shown_place(config, env)
     if not is_sqlite(config):
         return Check("database", True, f"{place} answers")
+    if not database_path(env).exists():
+        return Check("database", True, f"{place}, made at the first start")
     found = await database.read(lambda tx: tx.rows("PRAGMA quick_check(20)"))
     if found == [("ok",)]:
         return Check("database", True, place)
@@ -188,6 +211,36 @@ async def _check_sessions(
     told = [problem for outcome in outcomes for problem in outcome.problems]
     detail = f"{done} sessions imported, {len(told)} problems" + "".join(f"\n{one}" for one in told[:_SHOWN])
     return Check("sessions", not failed, detail)
+
+
+async def _check_jobs(database: Database, env: Mapping[str, str]) -> list[Check]:
+    waiting = await waiting_jobs(database, env)
+    return [] if waiting is None else [Check("jobs", False, f"not imported: {waiting}", JOBS_COMMAND)]
+
+
+async def _check_history(database: Database) -> list[Check]:
+    """How the gateway fared lately. What has happened is no problem of now, so this is always well."""
+    found = await Diagnostics(database).newest()
+    last = next((one for one in reversed(found) if one.kind in ("start", "stop")), None)
+    if last is None:
+        return []
+    when = datetime.fromtimestamp(last.at / 1000, UTC).isoformat(timespec="seconds")
+    ended = f"the last gateway stopped at {when}, {last.detail}"
+    broken = f"the gateway that began at {when} did not stop in order"
+    crashes = sum(one.kind == "crash" for one in found)
+    more = (
+        f"; {crashes} crashes among the last {len(found)} events: openclaw logs --events" if crashes else ""
+    )
+    return [Check("history", True, (ended if last.kind == "stop" else broken) + more)]
+
+
+async def _note_problems(database: Database, checks: list[Check]) -> None:
+    told = "; ".join(
+        f"{one.name}: {one.detail.splitlines()[0]}" for one in checks if not one.ok and one.detail
+    )
+    if told:
+        now_ms = time.time_ns() // 1_000_000
+        await Diagnostics(database).note("doctor", told, now_ms=now_ms)
 
 
 # -- models ----------------------------------------------------------------------------------------

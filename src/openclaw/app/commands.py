@@ -43,7 +43,10 @@ from openclaw.store.export import Export
 from openclaw.store.records import SessionRow, UserInput
 
 
-def build_commands(engine: Engine, ground: Ground, started_ms: int) -> Commands:
+def build_commands(
+    engine: Engine, ground: Ground, channel_lines: Callable[[int], tuple[str, ...]]
+) -> Commands:
+    """The commands of a gateway that starts now."""
     powers = EnginePowers(engine, ground)
     settings = ground.source.current
     return Commands(
@@ -68,6 +71,7 @@ def build_commands(engine: Engine, ground: Ground, started_ms: int) -> Commands:
                 close_children=powers.close_children,
                 export=workspace_export(engine.store, Export(ground.database), settings),
                 prompt_report=powers.report,
+                channel_lines=channel_lines,
                 show_config=lambda path: shown_text(ground.in_force().config, path),
             ),
             settings=settings,
@@ -77,7 +81,7 @@ def build_commands(engine: Engine, ground: Ground, started_ms: int) -> Commands:
             emit=ground.emit,
             spawn=ground.spawn,
             version=__version__,
-            started_ms=started_ms,
+            started_ms=ground.clock.now_ms(),
         )
     )
 

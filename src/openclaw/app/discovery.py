@@ -18,6 +18,7 @@ from openclaw.config.models_section import ModelCostConfig
 from openclaw.config.schema import Config
 from openclaw.engine.ports import ModelPrice
 from openclaw.models.catalog import (
+    FREE,
     OFFLINE_PROVIDER,
     OFFLINE_REF,
     ModelInfo,
@@ -82,9 +83,8 @@ def providers_in_reach(
 
 def _local_model(name: str, context_window: int | None) -> ModelInfo:
     window = context_window or LOCAL_CONTEXT_WINDOW
-    free = ModelPrice(0.0, 0.0, 0.0, 0.0)
     max_tokens = max(1, min(LOCAL_MAX_TOKENS, window // 2))
-    return ModelInfo(id=name, context_window=window, max_tokens=max_tokens, price=free)
+    return ModelInfo(id=name, context_window=window, max_tokens=max_tokens, price=FREE)
 
 
 def _price(cost: ModelCostConfig | None) -> ModelPrice:

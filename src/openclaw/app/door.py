@@ -6,11 +6,10 @@ check stands here, before a socket is bound.
 
 from __future__ import annotations
 
-import ipaddress
-
 from msgspec import Struct
 
 from openclaw.config.gateway_section import GatewayConfig
+from openclaw.domain.hosts import is_loopback
 from openclaw.engine.ports import Clock, Ids
 from openclaw.errors import ConfigInvalid
 from openclaw.gateway.doorkeeper import Doorkeeper, DoorSettings
@@ -32,9 +31,9 @@ class Lock(Struct, frozen=True):
 
 
 def choose_lock(gateway: GatewayConfig) -> Lock:
-    """Unset mode: the token when there is one, else the password."""
+    """The secret that the mode in force asks for."""
     auth = gateway.auth
-    mode: AuthMode = auth.mode or ("token" if auth.token or not auth.password else "password")
+    mode: AuthMode = auth.mode_in_force
     secret = {"token": auth.token, "password": auth.password, "none": None}[mode]
     return Lock(mode, digest_secret(secret) if secret else None)
 
@@ -42,7 +41,7 @@ def choose_lock(gateway: GatewayConfig) -> Lock:
 def choose_host(gateway: GatewayConfig) -> str:
     """The address to listen on. Raises ConfigInvalid when others could reach it and nothing locks it."""
     host = LOOPBACK if gateway.bind == "loopback" else (gateway.custom_bind_host or EVERYWHERE)
-    if not _is_local(host) and choose_lock(gateway).secret_digest is None:
+    if not is_loopback(host) and choose_lock(gateway).secret_digest is None:
         raise ConfigInvalid(
             f'gateway.bind "{gateway.bind}" lets other machines reach {host}, and no secret is set: '
             'set gateway.auth.token (or gateway.auth.password), or gateway.bind to "loopback"'
@@ -59,12 +58,3 @@ def build_door(gateway: GatewayConfig, database: Database, hub: Hub, clock: Cloc
         GuessLimits(limits.max_attempts, limits.window_ms, limits.lockout_ms, limits.exempt_loopback),
     )
     return Doorkeeper(Devices(database), settings, hub, clock, ids)
-
-
-def _is_local(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

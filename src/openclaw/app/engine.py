@@ -15,6 +15,7 @@ from typing import Any
 import aiohttp
 from msgspec import Struct
 
+from openclaw.app.diary import Diary
 from openclaw.app.sessiontools import ToolGround, session_tools
 from openclaw.app.settings import SettingsSource, local_zone
 from openclaw.config.load import LoadedConfig, state_dir
@@ -32,6 +33,7 @@ from openclaw.engine.prompt import Prompts
 from openclaw.engine.runs import RunServices
 from openclaw.engine.sandbox import FOLDER as SCRATCH_FOLDER
 from openclaw.engine.sandbox import Scratch
+from openclaw.engine.skills import WorkspaceSkills
 from openclaw.engine.threads import Threads
 from openclaw.engine.tools.registry import ToolRegistry
 from openclaw.engine.tools.sessions.powers import Powers
@@ -114,7 +116,9 @@ def build_engine(ground: Ground) -> Engine:
     ground.source.offer_tools(tools.names())
     asking = Asking(build_models(ground.http), clock, random.random)
     compactor = Compactor(compactions, clock, lambda event: ground.emit(_told(event)))
-    prompts = Prompts(WorkspaceFiles(ground.secrets).load, clock, host=host_name())
+    prompts = Prompts(
+        WorkspaceFiles(ground.secrets).load, clock, host_name(), WorkspaceSkills(ground.secrets).load
+    )
     care = Care(compactor, compactions, contexts, asking, clock)
     services = RunServices(
         store=store,
@@ -142,7 +146,8 @@ def build_engine(ground: Ground) -> Engine:
         await scratch.tidy(lambda key: _exists(store, key), clock)
         await Bindings(database).lapse(settings().thread_bindings, clock.now_ms())
 
-    watchdog = Watchdog(store, workers, clock, look_after_children=look_after)
+    note = Diary(database, clock).note_watchdog
+    watchdog = Watchdog(store, workers, clock, look_after_children=look_after, note=note)
     return Engine(
         store,
         budgets,

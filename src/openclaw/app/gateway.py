@@ -19,11 +19,13 @@ from msgspec import Struct
 
 from openclaw.app.about import keep_log, tell_about
 from openclaw.app.automation import build_cron
-from openclaw.app.channels import build_channels
+from openclaw.app.channels import build_channels, channel_lines
 from openclaw.app.commands import build_commands
+from openclaw.app.diary import Diary
 from openclaw.app.discovery import find_models
 from openclaw.app.door import choose_host
 from openclaw.app.engine import Ground, build_engine
+from openclaw.app.hooks import find_hooks, stays_here
 from openclaw.app.housekeeping import Housekeeper
 from openclaw.app.httpdoor import http_settings
 from openclaw.app.services import Parts, build_services
@@ -36,6 +38,7 @@ from openclaw.config.load import LoadedConfig, state_dir
 from openclaw.config.schema import Config
 from openclaw.engine.contexts import ContextCache
 from openclaw.engine.events import EngineEvent
+from openclaw.engine.hooks import Hooks
 from openclaw.engine.notices import Notices
 from openclaw.engine.ports import Clock
 from openclaw.engine.turns import Turns
@@ -95,24 +98,32 @@ class Gateway:
         self.port = self._port
         self.services: GatewayServices
         self.notices: Notices
+        self._hooks: Hooks
+        self._diary: Diary | None = None
         self._server: GatewayServer
 
     async def __aenter__(self) -> Gateway:
         try:
             await self._start()
-        except BaseException:
+        except BaseException as error:
+            if self._diary is not None and isinstance(error, OpenClawError):
+                await self._diary.note("refused", error.message)
             await self._stack.aclose()
             raise
         return self
 
     async def __aexit__(self, *_exc: object) -> None:
         self._server.say_goodbye()
+        told = "in order"
         try:
             async with asyncio.timeout(DRAIN_S):
                 await self.services.workers.drain()
                 await self.notices.drain()
         except TimeoutError:
             log.info("some turns are still running; they go on at the next start")
+            told = "some turns were still running"
+        if self._diary is not None:
+            await self._diary.end(told)
         await self._stack.aclose()
 
     # -- starting ------------------------------------------------------------------------------
@@ -123,10 +134,14 @@ class Gateway:
         keep_log(self._stack, self._env, self._known_secrets)
         # Tasks end before the store closes; the store closes before the lock is released.
         tasks = await self._stack.enter_async_context(Tasks())
-        http = await self._stack.enter_async_context(aiohttp.ClientSession())
+        http = await self._stack.enter_async_context(
+            aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
+        )
         settings = self._source.current
         hub, followers, metrics = Hub(settings, self._clock), Followers(), Metrics()
         notices = self.notices = Notices(tasks.spawn)
+        hooks = self._hooks = Hooks(self._clock.now_ms, lambda scope: stays_here(workers, scope))
+        self._stack.push_async_callback(hooks.stop)
 
         def emit(event: EngineEvent) -> None:
             turns.observe(event)
@@ -137,6 +152,7 @@ class Gateway:
             cron.observe(event)
             housekeeper.observe(event)
             metrics.observe(event)
+            hooks.observe(event)
 
         ground = Ground(
             database, self._source, lambda: self._loaded, self._env, self._known_secrets, http, self._clock,
@@ -144,20 +160,23 @@ class Gateway:
         )  # fmt: skip
         engine = build_engine(ground)
         turns, workers, contexts = engine.turns, engine.workers, engine.contexts
-        commands = build_commands(engine, ground, self._clock.now_ms())
+        commands = build_commands(engine, ground, lambda now_ms: channel_lines(channels, now_ms))
         turns.use_commands(commands.read)
-        channels, cron = build_channels(engine, ground), build_cron(engine, ground)
+        channels, cron = build_channels(engine, ground, hooks), build_cron(engine, ground)
         upkeep = self._upkeep(database, turns, workers, contexts)
         housekeeper = Housekeeper(upkeep, self._clock)
         parts = Parts(hub, followers, metrics, channels, cron, upkeep, self.shown_store)
         self.services = build_services(
             ground, engine, parts, services=lambda: self.services, apply=self._take_config
         )
+        await self._follow_hooks()
         await engine.budgets.settle_orphans()
         await commands.recover()
         # Before anybody can send: what is unfinished is known before anything new comes.
         self._recovered = await turns.recover()
         await self._listen(host)
+        if self._diary is not None:
+            await self._diary.begin(*self._recovered)
         tasks.spawn(engine.watchdog.run_forever())
         tasks.spawn(self._server.tick_forever())
         tasks.spawn(self._look_for_models())
@@ -168,6 +187,7 @@ class Gateway:
         tasks.spawn(housekeeper.run_forever())
         if self._loaded.exists:
             tasks.spawn(self._watch_config())
+        hooks.tell_startup()
 
     def _upkeep(self, database: Database, turns: Turns, workers: Workers, contexts: ContextCache) -> Upkeep:
         async def quiesce(session_key: str, whole: bool) -> None:
@@ -208,6 +228,7 @@ class Gateway:
                 raise Unavailable("store.url: PostgreSQL needs `pip install openclaw[postgres]`") from error
             database = await PostgresDatabase.open(url, busy_timeout_s=busy_s)
         self._stack.push_async_callback(database.close)
+        self._diary = Diary(database, self._clock)
         await self._refuse_unimported(database)
         return database
 
@@ -265,6 +286,10 @@ class Gateway:
 
         await reload.watch(self._loaded, self._env, on_change)
 
+    async def _follow_hooks(self) -> None:
+        config = self._loaded.config.hooks.internal
+        self._hooks.use(await asyncio.to_thread(find_hooks, config, state_dir(self._env)))
+
     def _take_config(self, loaded: LoadedConfig, action: reload.ReloadAction) -> None:
         """Make a valid config the one in force, as far as the action says."""
         if not action.apply:
@@ -274,6 +299,8 @@ class Gateway:
         except OpenClawError as error:
             log.error("config not applied: %s", error)
             return
+        if loaded.config.hooks.internal != self._loaded.config.hooks.internal:
+            self.services.spawn(self._follow_hooks())
         self._loaded = loaded
         self._secrets = secrets(loaded.config, loaded.referenced_secrets)
         self.services.workers.lanes.resize(self._source.current().lane_caps)

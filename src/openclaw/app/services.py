@@ -26,6 +26,7 @@ from openclaw.gateway.hub import Hub
 from openclaw.gateway.metrics import Metrics
 from openclaw.gateway.services import GatewayServices
 from openclaw.store.commands import CommandStore
+from openclaw.store.diagnostics import Diagnostics
 from openclaw.store.families import Families
 from openclaw.store.outboxdesk import OutboxDesk
 from openclaw.store.pages import Pages
@@ -77,11 +78,13 @@ def build_services(
             channels=lambda: view_channels(parts.channels),
         ),
         outbox=OutboxDesk(database),
+        diagnostics=Diagnostics(database),
         explain=Explainer(database, ground.in_force, ground.env, ground.clock.now_ms).explain,
         audit=Auditor(database, ground.in_force, ground.env, ground.clock.now_ms).audit,
         turns=turns,
         workers=workers,
         hub=parts.hub,
+        emit=ground.emit,
         channels=parts.channels,
         cron=parts.cron,
         heartbeats=build_heartbeats(engine, ground),

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from openclaw.channels.base import Connector, NotSent, Outgoing
-from openclaw.channels.media import load_media
+from openclaw.channels.media import NO_GUARD, Guard, load_media
 from openclaw.engine.ports import Clock
 from openclaw.errors import OpenClawError
 from openclaw.store import outbox
@@ -38,7 +38,9 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Postman:
-    """One for all channels. `drafts` tells which message already shows the beginning of a run's reply."""
+    """One for all channels. `drafts` tells which message already shows the beginning of a run's reply;
+    `guard` which files may not leave with one; `on_sent` hears what a platform has taken, and its text.
+    """
 
     def __init__(
         self,
@@ -46,11 +48,15 @@ class Postman:
         clock: Clock,
         spawn: Spawn,
         drafts: Callable[[str | None], Awaitable[str | None]],
+        guard: Guard = NO_GUARD,
+        on_sent: Callable[[Delivery, str], None] = lambda _delivery, _text: None,
     ) -> None:
         self._database = database
         self._clock = clock
         self._spawn = spawn
         self._drafts = drafts
+        self._guard = guard
+        self._on_sent = on_sent
         self._connectors: dict[tuple[str, str], Connector] = {}
         self._to_resume: set[tuple[str, str]] = set()
         self._busy: set[Recipient] = set()
@@ -164,7 +170,8 @@ class Postman:
         error: str | None = None
         try:
             draft_id = await self._drafts(delivery.run_id)
-            outgoing = await outgoing_of(delivery, draft_id, media=connector.abilities.media)
+            takes_files = connector.abilities.media
+            outgoing = await outgoing_of(delivery, draft_id, media=takes_files, guard=self._guard)
             async with asyncio.timeout(SEND_WITHIN_S):
                 await connector.send(outgoing)
         except NotSent as refused:
@@ -184,6 +191,8 @@ class Postman:
             log.error("delivery %d on %s is %s: %s", number, delivery.channel, state, error)
         settled_ms = self._clock.now_ms()
         await self._database.write(lambda tx: outbox.settle(tx, number, state, error, settled_ms))
+        if state == "sent":
+            self._on_sent(delivery, outgoing.text)
 
     async def _postpone(self, delivery: Delivery, recipient: Recipient, refused: NotSent) -> None:
         wait_s = min(LONGEST_WAIT_S, max(LEAST_WAIT_S, refused.retry_after_s or 0.0))
@@ -198,10 +207,14 @@ def _resume_sending(channel: str, account_id: str, now_ms: int, tx: Transaction)
     return outbox.resume_sending(tx, channel, account_id, now_ms)
 
 
-async def outgoing_of(delivery: Delivery, draft_id: str | None = None, *, media: bool = False) -> Outgoing:
+async def outgoing_of(
+    delivery: Delivery, draft_id: str | None = None, *, media: bool = False, guard: Guard = NO_GUARD
+) -> Outgoing:
     """A row of the outbox as a connector gets it, with the bytes of its files where `media` is taken."""
     body = _decode(delivery.body)
-    loaded = await load_media(body.get("media"), wanted=media)
+    loaded = await load_media(body.get("media"), wanted=media, guard=guard)
+    for note in loaded.notes:
+        log.warning("delivery %d on %s: %s", delivery.delivery_no, delivery.channel, note)
     return Outgoing(
         key=delivery.idempotency_key,
         to=delivery.target,

@@ -36,6 +36,7 @@ from openclaw.domain.commands import CommandCaller
 from openclaw.domain.groups import fold_channel, fold_word
 from openclaw.domain.keys import format_key
 from openclaw.domain.routing import Envelope, InboundRoute
+from openclaw.domain.transcript import Provenance
 from openclaw.engine.errands import seed_of
 from openclaw.engine.ports import Clock, Ids
 from openclaw.engine.seeds import seed_for_key
@@ -261,6 +262,8 @@ class Reception:
             content,
             now_ms,
             route=routing.reply_route(envelope),
+            # A page that shows what every channel said tells them apart (ROUTE-5).
+            provenance=Provenance(kind="external_user", source_channel=fold_word(envelope.channel)),
             deliver=True,
             gather_until=wait.flush_at_ms if isinstance(wait, routing.Coalesce) else None,
         )

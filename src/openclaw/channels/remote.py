@@ -22,12 +22,18 @@ class RemoteConnector:
     With `acknowledges` a delivery counts as sent only when the other side has said so.
     """
 
-    credentials_refreshed_at: int | None = None
-
     def __init__(
-        self, channel: str, account_id: str, tell: Tell, *, acknowledges: bool, abilities: Abilities
+        self,
+        channel: str,
+        account_id: str,
+        tell: Tell,
+        *,
+        acknowledges: bool,
+        abilities: Abilities,
+        credentials_refreshed_at: int | None = None,
     ) -> None:
         self.channel = channel
+        self.credentials_refreshed_at = credentials_refreshed_at
         self.account_id = account_id
         self.abilities = abilities
         self._tell = tell

@@ -17,8 +17,8 @@ from openclaw.cli.client import Deadline, GatewayClient, is_accepted
 from openclaw.cli.failures import GatewayClosed, GatewayFailure, GatewayTimeout
 from openclaw.cli.options import gateway_options, json_option
 from openclaw.cli.place import Flags
-from openclaw.cli.render import note, print_json, say
-from openclaw.cli.text import one_line, printable
+from openclaw.cli.render import note, print_json, print_text
+from openclaw.domain.terminaltext import one_line, printable
 from openclaw.errors import InvalidRequest
 from openclaw.protocol.scopes import ADMIN, WRITE
 
@@ -239,7 +239,7 @@ def _print_reply(finished: Json) -> None:
     result = finished.get("result") or {}
     texts = [str(payload["text"]) for payload in result.get("payloads") or [] if payload.get("text")]
     for text in texts:
-        say(printable(text))
+        print_text(printable(text))
     _tell_delivery(result.get("deliveryStatus") or {})
     if finished.get("status") == "ok":
         if not texts and finished.get("summary") == "yielded":

@@ -13,7 +13,7 @@ from openclaw.cli.failures import RequestRefused
 from openclaw.cli.options import gateway_options, json_option, timeout_option
 from openclaw.cli.place import Flags
 from openclaw.cli.render import Column, note, print_json, print_labels, print_table
-from openclaw.cli.text import counted, one_line
+from openclaw.domain.terminaltext import counted, one_line
 from openclaw.errors import InvalidRequest
 from openclaw.protocol.scopes import ADMIN, READ
 

@@ -14,7 +14,7 @@ from openclaw.cli.client import GatewayClient
 from openclaw.cli.options import gateway_options, json_option
 from openclaw.cli.place import Flags
 from openclaw.cli.render import print_json, print_labels, say
-from openclaw.cli.text import counted, printable
+from openclaw.domain.terminaltext import counted, printable
 
 if TYPE_CHECKING:
     from openclaw.store.manifest import Manifest
@@ -76,7 +76,7 @@ def create(output: Path, flags: Flags, timeout_s: float, as_json: bool) -> None:
     _report("backup", output, ask_or_own(flags, ask, own), as_json)
 
 
-@backup.command()
+@backup.command(short_help="Check that a backup is whole.")
 @click.argument("folder", metavar="DIR", type=_FOLDER)
 @json_option
 def verify(folder: Path, as_json: bool) -> None:

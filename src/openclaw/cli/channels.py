@@ -11,7 +11,7 @@ from openclaw.cli.asking import ask_gateway
 from openclaw.cli.options import gateway_options, json_option, timeout_option
 from openclaw.cli.place import Flags
 from openclaw.cli.render import Column, print_json, print_table, say
-from openclaw.cli.text import age, one_line
+from openclaw.domain.terminaltext import age, one_line
 
 Json = dict[str, Any]
 COLUMNS = (
@@ -24,7 +24,7 @@ COLUMNS = (
 )
 
 
-@click.group()
+@click.group(short_help="Where messages come from: Telegram, Matrix, your own.")
 def channels() -> None:
     """Where messages come from: Telegram, Matrix, and connectors of your own.
 
@@ -34,7 +34,7 @@ def channels() -> None:
     """
 
 
-@channels.command()
+@channels.command(short_help="Show how every account of every channel does.")
 @gateway_options
 @timeout_option
 @json_option

@@ -25,7 +25,7 @@ from openclaw.cli.options import gateway_options
 from openclaw.cli.place import Flags, Place
 from openclaw.cli.render import note
 from openclaw.cli.screen import Screen
-from openclaw.cli.text import one_line, printable
+from openclaw.domain.terminaltext import one_line, printable
 from openclaw.protocol.scopes import ADMIN, WRITE
 
 Json = dict[str, Any]

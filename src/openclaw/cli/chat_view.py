@@ -15,13 +15,11 @@ from msgspec import Struct
 from openclaw.cli.conversation import (
     Piece,
     attachments_of,
-    marks_of,
-    streamed_text,
-    text_of,
     tool_calls_of,
     tool_failure,
 )
-from openclaw.cli.text import printable
+from openclaw.domain.terminaltext import printable
+from openclaw.protocol.messages import marks_of, text_of
 
 Json = dict[str, Any]
 End = Literal["ok", "error", "aborted"]
@@ -153,7 +151,7 @@ class ChatView:
         text, run_id = text_of(message), str(marks_of(message).get("runId") or "")
         self._step_is_open = False
         told_already = bool(text) and self._finals.pop(run_id, None) == text
-        pieces = [] if told_already else self._rest_of(text, streamed_text(message))
+        pieces = [] if told_already else self._rest_of(text, text_of(message, between=""))
         _remember(self._told, run_id, text)
         return [*pieces, *attachments_of(message), *tool_calls_of(message)]
 

@@ -30,7 +30,7 @@ from openclaw.cli.refusals import (
     not_running,
     read_refusal,
 )
-from openclaw.cli.text import one_line
+from openclaw.domain.terminaltext import one_line
 from openclaw.protocol.connect import PROTOCOL_VERSION
 from openclaw.protocol.frames import encode_json
 

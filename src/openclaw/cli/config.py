@@ -11,8 +11,7 @@ import msgspec
 
 from openclaw.cli.configview import config_report
 from openclaw.cli.options import json_option
-from openclaw.cli.render import note, print_json, say
-from openclaw.cli.text import counted, printable
+from openclaw.cli.render import note, print_json, print_text, say
 from openclaw.config.credentials import redacted_text
 from openclaw.config.edit import set_value
 from openclaw.config.edit import unset as remove_value
@@ -22,6 +21,7 @@ from openclaw.config.load import LoadedConfig, config_invalid, config_path, load
 from openclaw.config.nodes import parse_path, plain
 from openclaw.config.schema import Config
 from openclaw.config.write import write_config
+from openclaw.domain.terminaltext import counted, printable
 from openclaw.errors import ConfigInvalid, InvalidRequest
 
 Json = dict[str, Any]
@@ -73,7 +73,7 @@ def validate(ctx: click.Context, file: Path | None, as_json: bool) -> None:
         print_json(config_report(loaded))
     else:
         for problem in loaded.problems:
-            say(printable(str(problem)))
+            say(printable(str(problem)), hanging=2)
         for warning in loaded.warnings:
             note(f"warning: {printable(str(warning))}")
         if loaded.problems:
@@ -111,7 +111,7 @@ def get(path: str, reveal: bool, as_json: bool) -> None:
     """
     value, is_default = read_setting(path, reveal=reveal)
     if isinstance(value, str) and not as_json:
-        say(printable(value))
+        print_text(printable(value))
     else:
         print_json(value)
     if is_default:

@@ -7,15 +7,13 @@ are chosen by whoever prints (`screen`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
-import msgspec
 from msgspec import Struct
 
-from openclaw.cli.text import one_line, printable
+from openclaw.domain.terminaltext import moment, one_line, printable
+from openclaw.protocol.messages import arguments_of, calls_of, files_of, marks_of, text_of
 
-Json = dict[str, Any]
 Style = Literal["plain", "dim", "person", "agent", "error", "mark"]
 
 MAX_ARGUMENT_CHARS: Final = 100
@@ -30,65 +28,18 @@ class Piece(Struct, frozen=True):
     open: bool = False
 
 
-def marks_of(message: Mapping[str, Any]) -> Json:
-    """The `__openclaw` object of a message, empty where there is none."""
-    marks = message.get("__openclaw")
-    return marks if isinstance(marks, dict) else {}
-
-
-def blocks_of(message: Mapping[str, Any]) -> list[Json]:
-    content = message.get("content")
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-
-
-def text_of(message: Mapping[str, Any] | None) -> str:
-    """Everything that was said in a message, without thoughts and tool calls."""
-    return "" if message is None else "\n".join(_texts(message))
-
-
-def streamed_text(message: Mapping[str, Any]) -> str:
-    """The same text as a stream has it: nothing stands between its parts."""
-    return "".join(_texts(message))
-
-
-def _texts(message: Mapping[str, Any]) -> list[str]:
-    said = (str(block.get("text") or "") for block in blocks_of(message) if block.get("type") == "text")
-    return [text for text in said if text]
-
-
 def attachments_of(message: Mapping[str, Any]) -> Iterator[Piece]:
     """One line for each thing in a message that is neither text nor a tool call."""
-    for block in blocks_of(message):
-        kind = str(block.get("type") or "")
-        if kind in ("image", "audio", "file", "document", "video"):
-            size = f", {block['bytes']} bytes" if block.get("bytes") else ""
-            yield Piece(f"[{kind}{size}]", "dim")
+    for words in files_of(message):
+        yield Piece(words, "dim")
 
 
 def tool_calls_of(message: Mapping[str, Any]) -> Iterator[Piece]:
     """One line for each tool that an assistant message calls."""
-    for block in blocks_of(message):
-        if block.get("type") == "toolCall":
-            name, arguments = one_line(str(block.get("name") or "tool")), _arguments(block.get("arguments"))
-            yield Piece(f"· {name} {arguments}".rstrip(), "dim")
-
-
-def _arguments(given: object) -> str:
-    if not given:
-        return ""
-    if isinstance(given, dict):
-        text = " ".join(f"{name}={_value(value)}" for name, value in list(given.items())[:8])
-    else:
-        text = _value(given)
-    return clip(one_line(text), MAX_ARGUMENT_CHARS)
-
-
-def _value(value: object) -> str:
-    if isinstance(value, str):
-        return value[: MAX_ARGUMENT_CHARS * 2]
-    return msgspec.json.encode(value).decode("utf-8", "replace")[: MAX_ARGUMENT_CHARS * 2]
+    for call in calls_of(message):
+        name = one_line(str(call.get("name") or "tool"))
+        arguments = clip(one_line(arguments_of(call, MAX_ARGUMENT_CHARS * 2)), MAX_ARGUMENT_CHARS)
+        yield Piece(f"· {name} {arguments}".rstrip(), "dim")
 
 
 def clip(text: str, limit: int) -> str:
@@ -129,10 +80,3 @@ def _head(who: str, message: Mapping[str, Any]) -> str:
     seq, when = marks_of(message).get("seq"), moment(message.get("timestamp"))
     number = f"#{seq}" if isinstance(seq, int) else ""
     return "  ".join(part for part in (who, when, number) if part)
-
-
-def moment(at_ms: object) -> str:
-    """A time of the gateway in the time zone of this machine; "" when it is none."""
-    if not isinstance(at_ms, int | float) or not 0 < at_ms < 253_402_300_799_000:
-        return ""
-    return datetime.fromtimestamp(at_ms / 1000, UTC).astimezone().strftime("%Y-%m-%d %H:%M")

@@ -13,7 +13,7 @@ from openclaw.cli.asking import ask_gateway
 from openclaw.cli.options import gateway_options, json_option, timeout_option
 from openclaw.cli.place import Flags
 from openclaw.cli.render import Column, print_json, print_table, say
-from openclaw.cli.text import age, one_line
+from openclaw.domain.terminaltext import age, one_line
 from openclaw.errors import InvalidRequest
 from openclaw.protocol.scopes import READ
 
@@ -38,7 +38,7 @@ RUNS = (
 )
 
 
-@click.group()
+@click.group(short_help="Let an agent work by the clock.")
 def cron() -> None:
     """Let an agent work by the clock: once, every so often, or by a line of cron.
 

@@ -17,7 +17,7 @@ from openclaw.cli.client import GatewayClient
 from openclaw.cli.options import gateway_options, json_option, timeout_option
 from openclaw.cli.place import Flags, Place, find_place
 from openclaw.cli.render import print_json, say
-from openclaw.cli.text import counted, printable
+from openclaw.domain.terminaltext import counted, printable
 from openclaw.protocol.scopes import ADMIN
 
 Json = dict[str, Any]

@@ -13,7 +13,7 @@ from openclaw.cli.client import GatewayClient
 from openclaw.cli.options import gateway_options, json_option, timeout_option
 from openclaw.cli.place import Flags, find_place
 from openclaw.cli.render import Column, print_json, print_table, say
-from openclaw.cli.text import age, one_line
+from openclaw.domain.terminaltext import age, one_line
 from openclaw.errors import InvalidRequest
 from openclaw.protocol.scopes import ADMIN
 
@@ -39,7 +39,7 @@ PAIRED = (
 )
 
 
-@click.group()
+@click.group(short_help="The devices that may connect: approve, reject, revoke.")
 def devices() -> None:
     """List the devices that may connect, and approve, reject or revoke them.
 
@@ -54,7 +54,7 @@ def devices() -> None:
     """
 
 
-@devices.command("list")
+@devices.command("list", short_help="List waiting requests and paired devices.")
 @gateway_options
 @timeout_option
 @json_option
@@ -131,7 +131,7 @@ def reject(request_id: str, flags: Flags, timeout_s: float, as_json: bool) -> No
         say(f"Rejected the request of {_short(answer['deviceId'])}")
 
 
-@devices.command()
+@devices.command(short_help="Take the access of a device away, at once.")
 @click.argument("device_id")
 @click.option("--tokens", "tokens_only", is_flag=True, help="Only end its tokens; it stays paired.")
 @click.option(

@@ -6,8 +6,8 @@ import asyncio
 import os
 
 from openclaw.cli.render import note, print_json, say
-from openclaw.cli.text import counted, printable
 from openclaw.config.load import config_path, load_or_raise
+from openclaw.domain.terminaltext import counted, printable
 
 SHOWN_PROBLEMS = 20
 

@@ -15,9 +15,9 @@ import msgspec
 
 from openclaw.cli.options import json_option
 from openclaw.cli.render import note, print_json, say
-from openclaw.cli.text import counted, printable
 from openclaw.config.load import config_invalid, config_path, load
-from openclaw.errors import InvalidRequest
+from openclaw.domain.terminaltext import counted, printable
+from openclaw.errors import InvalidRequest, OpenClawError
 
 if TYPE_CHECKING:
     from openclaw.app.checkup import CheckReport
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from openclaw.store.legacy.importing import Outcome
 
 SHOWN_PROBLEMS = 20
+ANSWER_WITHIN_S = 5.0
 DoctorMode = Literal["inspect", "dry-run", "import", "validate", "recover", "compact"]
 
 
@@ -47,6 +48,9 @@ DoctorMode = Literal["inspect", "dry-run", "import", "validate", "recover", "com
     help="An earlier sessions.json, or its folder, that lies elsewhere.",
 )  # fmt: skip
 @click.option("--import-devices", is_flag=True, help="Import the devices that an earlier layout has paired.")
+@click.option("--import-auth", is_flag=True, help="Import the keys of model providers of an earlier layout.")
+@click.option("--import-cron", is_flag=True, help="Import the scheduled jobs of an earlier layout.")
+@click.option("--import-tui", is_flag=True, help="Import where an earlier terminal UI had been last.")
 @json_option
 @click.pass_context
 def doctor(
@@ -58,6 +62,9 @@ def doctor(
     all_agents: bool,
     store: Path | None,
     import_devices: bool,
+    import_auth: bool,
+    import_cron: bool,
+    import_tui: bool,
     as_json: bool,
 ) -> None:
     """Check config, files, database and disk; import an earlier layout; mend or shrink the database.
@@ -78,6 +85,11 @@ def doctor(
         from openclaw.cli import devices_import
 
         ctx.exit(0 if devices_import.import_devices(as_json) else 1)
+    if import_auth or import_cron or import_tui:
+        from openclaw.cli import files_import
+
+        done = files_import.bring_in(as_json, auth=import_auth, cron=import_cron, tui=import_tui)
+        ctx.exit(0 if done else 1)
     env = dict(os.environ)
     loaded = load(config_path(env), env)
     if mode is not None and loaded.problems:
@@ -86,7 +98,7 @@ def doctor(
         if mode is None:
             from openclaw.app.checkup import check
 
-            report = asyncio.run(check(loaded, env, fix=fix, deep=deep, progress=feed))
+            report = _with_gateway(asyncio.run(check(loaded, env, fix=fix, deep=deep, progress=feed)), env)
             ok = report.ok
         else:
             outcome = asyncio.run(_carry_out(mode, loaded, env, _Scope(agent_id, store), feed))
@@ -174,19 +186,44 @@ def transcript_progress() -> Iterator[ProgressFeed]:
         bar.stop()
 
 
+def _with_gateway(report: CheckReport, env: dict[str, str]) -> CheckReport:
+    """Ask a gateway that runs here whether it lets this terminal in.
+
+    Where nobody answers, nothing is added: another command may hold the store.
+    """
+    if not report.gateway_runs:
+        return report
+    from openclaw.app.checkup import Check, report_of
+    from openclaw.cli.client import GatewayClient
+    from openclaw.cli.failures import GatewayUnreachable
+    from openclaw.cli.place import Flags, find_place
+    from openclaw.protocol.scopes import READ
+
+    try:
+        place = find_place(Flags(), env, tolerate_invalid=True)
+        with GatewayClient(place, [READ], connect_timeout_s=ANSWER_WITHIN_S):
+            told = Check("gateway", True, f"answers at {place.shown_url}")
+    except GatewayUnreachable:
+        return report
+    except OpenClawError as error:
+        told = Check("gateway", False, error.message)
+    return report_of((*report.checks, told))
+
+
 def _show_checks(report: CheckReport, as_json: bool) -> None:
     if as_json:
         print_json(msgspec.to_builtins(report))
         return
     good, bad = marks()
     width = max(len(check.name) for check in report.checks)
+    margin = len(good) + width + 3
     for check in report.checks:
         first, *more = printable(check.detail).splitlines() or [""]
-        say(f"{good if check.ok else bad} {check.name.ljust(width)}  {first}")
+        say(f"{good if check.ok else bad} {check.name.ljust(width)}  {first}", hanging=margin)
         for line in more:
-            say(f"{'':{width + 4}}{line}")
+            say(f"{'':{margin}}{line}", hanging=margin)
         if check.fix is not None and not check.ok:
-            say(f"{'':{width + 4}}fix: {check.fix}")
+            say(f"{'':{margin}}fix: {check.fix}", hanging=margin)
     say()
     failed = sum(not check.ok for check in report.checks)
     say("All is well." if report.ok else f"{counted(failed, 'problem')}.")

@@ -17,7 +17,7 @@ from openclaw.cli.client import GatewayClient
 from openclaw.cli.options import gateway_options, json_option, timeout_option
 from openclaw.cli.place import Flags
 from openclaw.cli.render import note, print_json, say
-from openclaw.cli.text import one_line
+from openclaw.domain.terminaltext import one_line
 from openclaw.errors import InvalidRequest
 from openclaw.protocol.scopes import READ
 
@@ -38,7 +38,7 @@ def explain() -> None:
     """
 
 
-@explain.command()
+@explain.command(short_help="Which agent and session a message would reach.")
 @click.option("--channel", required=True, metavar="NAME", help="Where the message comes from: telegram, …")
 @click.option("--peer", required=True, metavar="KIND:ID", help="The chat: direct:42, group:-100, channel:C1.")
 @click.option("--account", "account_id", metavar="ID", help="Which of our accounts received it.")
@@ -92,7 +92,7 @@ def reset(key: str, agent_id: str | None, flags: Flags, timeout_s: float, as_jso
     _tell(_about("reset", key, agent_id), flags, timeout_s, as_json)
 
 
-@explain.command()
+@explain.command(short_help="Whether a session may be sent to, and why.")
 @click.argument("key")
 @click.option("--agent", "agent_id", metavar="ID", help="The agent of a short key.")
 @click.option("--channel", metavar="NAME", help="As if the request came from this channel.")
@@ -113,7 +113,7 @@ def send(
     _tell(params, flags, timeout_s, as_json)
 
 
-@explain.command()
+@explain.command(short_help="Whether one session can see another, and why.")
 @click.option("--from", "from_key", required=True, metavar="KEY", help="The session that looks.")
 @click.option("--to", "to_key", required=True, metavar="KEY", help="The session that it wants to see.")
 @click.option("--agent", "agent_id", metavar="ID", help="The agent of short keys.")
@@ -185,7 +185,8 @@ def _print(told: Json) -> None:
     for step in told["steps"]:
         mark = ">" if step.get("decided") else " "
         setting = f"  [{one_line(step['setting'])}]" if step.get("setting") else ""
-        say(f"{mark} {one_line(step['question']).ljust(width)}  {one_line(step['outcome'])}{setting}")
+        line = f"{mark} {one_line(step['question']).ljust(width)}  {one_line(step['outcome'])}{setting}"
+        say(line, hanging=width + 4)
     if told.get("fix"):
         say()
         say(f"To change it: {one_line(told['fix'])}")

@@ -12,7 +12,7 @@ from openclaw.cli.health import health_facts
 from openclaw.cli.options import gateway_options, json_option, timeout_option
 from openclaw.cli.place import Flags, find_place
 from openclaw.cli.render import print_json, print_labels
-from openclaw.cli.text import age
+from openclaw.domain.terminaltext import age
 from openclaw.errors import OpenClawError
 from openclaw.protocol.scopes import READ
 

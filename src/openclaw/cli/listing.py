@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from openclaw.cli.client import GatewayClient
 from openclaw.cli.render import Column
-from openclaw.cli.text import age, context_use
+from openclaw.domain.terminaltext import age, context_use
 from openclaw.errors import InvalidRequest
 
 Json = dict[str, Any]

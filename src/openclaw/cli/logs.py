@@ -19,8 +19,8 @@ from openclaw.cli.client import GatewayClient
 from openclaw.cli.failures import GatewayClosed, GatewayTimeout, GatewayUnreachable
 from openclaw.cli.options import gateway_options, json_option, timeout_option
 from openclaw.cli.place import URL_NAME, Flags, Place, find_place
-from openclaw.cli.render import note, say
-from openclaw.cli.text import one_line, printable
+from openclaw.cli.render import note, print_text
+from openclaw.domain.terminaltext import one_line, printable
 from openclaw.errors import InvalidRequest
 from openclaw.protocol.scopes import ADMIN
 
@@ -42,10 +42,19 @@ PAGE_LINES = 1000
     help="So many lines.",
 )
 @click.option("--level", type=click.Choice(LEVELS), help="Only lines of this level and above.")
+@click.option("--events", is_flag=True, help="Starts, stops, crashes and recoveries instead of lines.")
 @gateway_options
 @timeout_option
 @json_option
-def logs(follow: bool, limit: int, level: str | None, flags: Flags, timeout_s: float, as_json: bool) -> None:
+def logs(
+    follow: bool,
+    limit: int,
+    level: str | None,
+    events: bool,
+    flags: Flags,
+    timeout_s: float,
+    as_json: bool,
+) -> None:
     """Show the newest lines of the gateway's log. Secrets are masked in it.
 
     \b
@@ -53,7 +62,15 @@ def logs(follow: bool, limit: int, level: str | None, flags: Flags, timeout_s: f
       openclaw logs
       openclaw logs -f --level warning
       openclaw logs --limit 1000 --json | jq .message
+      openclaw logs --events
     """
+    if events:
+        if follow or level is not None:
+            raise InvalidRequest("--events goes with --limit and --json only")
+        from openclaw.cli.logs_events import show_events
+
+        show_events(flags, timeout_s, limit, as_json)
+        return
     tail = Tail(flags, timeout_s)
     show = _shower(level, as_json)
     try:
@@ -141,7 +158,7 @@ def _shower(level: str | None, as_json: bool) -> Callable[[str], None]:
         if as_json:
             click.echo(line if record is not None else msgspec.json.encode({"message": line}).decode())
         else:
-            say(printable(line) if record is None else line_for_people(record))
+            print_text(printable(line) if record is None else line_for_people(record))
 
     return show
 

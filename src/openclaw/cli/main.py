@@ -56,6 +56,7 @@ SECTIONS: Final = {
 
 FAILED: Final = 1
 INTERRUPTED: Final = 130
+HANGING: Final = 2
 
 
 @click.group(
@@ -111,13 +112,14 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _tell(error: OpenClawError) -> None:
-    from openclaw.cli.text import printable
+    from openclaw.cli.render import say
+    from openclaw.domain.terminaltext import printable
 
     if isinstance(error, ConfigInvalid):
-        click.echo("openclaw: the config is not valid; nothing was started or changed:", err=True)
-        click.echo(printable(error.message), err=True)
+        say("openclaw: the config is not valid; nothing was started or changed:", err=True)
+        say(printable(error.message), hanging=HANGING, err=True)
     else:
-        click.echo(f"openclaw: {printable(error.message)}", err=True)
+        say(f"openclaw: {printable(error.message)}", hanging=HANGING, err=True)
 
 
 def main() -> None:

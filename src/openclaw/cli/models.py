@@ -10,7 +10,7 @@ import click
 
 from openclaw.cli.options import json_option, timeout_option
 from openclaw.cli.render import Column, note, print_json, print_labels, print_table, say
-from openclaw.cli.text import one_line, printable, tokens
+from openclaw.domain.terminaltext import one_line, printable, tokens
 from openclaw.errors import InvalidRequest, Unavailable
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _COLUMNS = (
 )
 
 
-@click.group()
+@click.group(short_help="The models: list them, choose one, test it.")
 def models() -> None:
     """Which models there are, which one is used, and whether it answers.
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from openclaw.cli.client import GatewayClient
 from openclaw.cli.failures import RequestRefused
-from openclaw.cli.text import one_line
+from openclaw.domain.terminaltext import one_line
 from openclaw.errors import InvalidRequest
 
 Json = dict[str, Any]

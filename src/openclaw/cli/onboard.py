@@ -17,7 +17,7 @@ from msgspec import Struct
 from openclaw.cli.models import check_body, check_lines, run_check
 from openclaw.cli.options import json_option
 from openclaw.cli.render import note, print_json, print_labels, say
-from openclaw.cli.text import one_line, printable
+from openclaw.domain.terminaltext import one_line, printable
 from openclaw.errors import InvalidRequest
 
 if TYPE_CHECKING:

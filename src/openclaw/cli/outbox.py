@@ -13,8 +13,8 @@ from openclaw.cli.asking import ask_or_own
 from openclaw.cli.client import GatewayClient
 from openclaw.cli.options import gateway_options, json_option, timeout_option
 from openclaw.cli.place import Flags
-from openclaw.cli.render import Column, note, print_json, print_labels, print_table, say
-from openclaw.cli.text import age, one_line, printable
+from openclaw.cli.render import Column, note, print_json, print_labels, print_table, print_text, say
+from openclaw.domain.terminaltext import age, one_line, printable
 
 if TYPE_CHECKING:
     from openclaw.store.outboxdesk import OutboxDesk
@@ -123,7 +123,7 @@ def show(number: int, flags: Flags, timeout_s: float, as_json: bool) -> None:
         (label, one_line(str(item[name]))) for name, label in names.items() if item.get(name) is not None
     )
     say()
-    say(printable(item["text"]))
+    print_text(printable(item["text"]))
 
 
 @outbox.command()

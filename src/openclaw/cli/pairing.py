@@ -11,7 +11,7 @@ from openclaw.cli.asking import ask_gateway
 from openclaw.cli.options import gateway_options, json_option, timeout_option
 from openclaw.cli.place import Flags
 from openclaw.cli.render import Column, print_json, print_table, say
-from openclaw.cli.text import age, one_line
+from openclaw.domain.terminaltext import age, one_line
 
 Json = dict[str, Any]
 PENDING = (
@@ -30,7 +30,7 @@ ADMITTED = (
 )
 
 
-@click.group()
+@click.group(short_help="Let people on channels talk to your agents, or not.")
 def pairing() -> None:
     """Let people on channels talk to your agents, or show them out.
 

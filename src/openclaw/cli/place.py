@@ -8,7 +8,6 @@ nothing from the config (CLI-5).
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from typing import Literal
 from urllib.parse import SplitResult, urlsplit
@@ -18,6 +17,7 @@ from msgspec.structs import replace
 
 from openclaw.config.load import LoadedConfig, config_invalid, config_path, load
 from openclaw.config.schema import Config
+from openclaw.domain.hosts import is_loopback
 from openclaw.errors import InvalidRequest
 
 CredentialSource = Literal["flag", "env", "config", "remote", "none"]
@@ -118,10 +118,9 @@ def local_port(config: Config, env: Mapping[str, str]) -> int:
 def _local_credential(config: Config) -> tuple[str | None, str | None]:
     """The one that the gateway of this config checks."""
     auth = config.gateway.auth
-    mode = auth.mode or ("token" if auth.token or not auth.password else "password")
-    if mode == "password":
+    if auth.mode_in_force == "password":
         return None, auth.password
-    return (auth.token, None) if mode == "token" else (None, None)
+    return (auth.token, None) if auth.mode_in_force == "token" else (None, None)
 
 
 def _with_environment(place: Place, env: Mapping[str, str]) -> Place:
@@ -149,12 +148,3 @@ def place_at(url: str, name: str) -> Place:
         raise InvalidRequest(f"{name} must start with ws:// or wss:// and name a host")
     whole = SplitResult(scheme, parts.netloc, parts.path, parts.query, "").geturl()
     return Place(url=whole, host=host, port=port or _SCHEMES[scheme])
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

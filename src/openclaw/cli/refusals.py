@@ -15,7 +15,7 @@ from openclaw.cli.failures import (
     VersionsDiffer,
 )
 from openclaw.cli.place import PASSWORD_NAME, TOKEN_NAME, Place
-from openclaw.cli.text import age
+from openclaw.domain.terminaltext import age
 from openclaw.protocol.connect import PROTOCOL_VERSION
 
 _AUTH_CODES = ("AUTH_", "DEVICE_", "PAIRING_", "CONTROL_UI_")

@@ -13,7 +13,7 @@ from openclaw.cli.client import GatewayClient
 from openclaw.cli.options import gateway_options, json_option, timeout_option
 from openclaw.cli.place import Flags
 from openclaw.cli.render import print_json, say
-from openclaw.cli.text import one_line
+from openclaw.domain.terminaltext import one_line
 
 Json = dict[str, Any]
 
@@ -29,7 +29,7 @@ def security() -> None:
     """
 
 
-@security.command()
+@security.command(short_help="List what could be safer, with the way to do it.")
 @click.option("--deep", is_flag=True, help="Also look at every file below the state directory.")
 @click.option(
     "--fix", is_flag=True, help="Close files and directories that others may read. Changes no setting."
@@ -89,9 +89,9 @@ def _own(deep: bool, fix: bool) -> Json:
 def _print(report: Json, fix: bool) -> None:
     for finding in report["findings"]:
         word = "fixed" if finding.get("fixed") else finding["severity"]
-        say(f"{word:9} {one_line(finding['detail'])}")
+        say(f"{word:9} {one_line(finding['detail'])}", hanging=10)
         if not finding.get("fixed"):
-            say(f"{'':9} fix: {one_line(finding['fix'])}")
+            say(f"{'':9} fix: {one_line(finding['fix'])}", hanging=10)
     counts = report["counts"]
     left = ", ".join(f"{counts[name]} {name}" for name in ("critical", "warn", "info") if counts[name])
     if report["findings"]:

@@ -20,7 +20,7 @@ from openclaw.cli.listing import (
 from openclaw.cli.options import gateway_options, json_option, positive_number, timeout_option
 from openclaw.cli.place import Flags, find_place
 from openclaw.cli.render import Column, print_json, print_table, say
-from openclaw.cli.text import counted
+from openclaw.domain.terminaltext import counted
 from openclaw.errors import InvalidRequest
 from openclaw.protocol.scopes import READ
 
@@ -29,6 +29,7 @@ TABLE_LIMIT = 100
 
 @click.group(
     cls=LazyGroup,
+    short_help="List the sessions, newest first; or work with one.",
     table={
         "show": "openclaw.cli.sessions_show:show",
         "history": "openclaw.cli.sessions_history:history",

@@ -19,7 +19,7 @@ from openclaw.cli.naming import Name, find_row
 from openclaw.cli.options import gateway_options, json_option, timeout_option
 from openclaw.cli.place import Flags, find_place
 from openclaw.cli.render import note, print_json, say
-from openclaw.cli.text import counted, one_line
+from openclaw.domain.terminaltext import counted, one_line
 from openclaw.errors import InvalidRequest
 from openclaw.protocol.scopes import ADMIN, WRITE
 
@@ -30,7 +30,7 @@ _keys = click.argument("keys", nargs=-1, required=True, metavar="KEY...")
 _agent = click.option("--agent", "agent_id", metavar="ID", help="Of this agent, when the key names none.")
 
 
-@click.command()
+@click.command(short_help="Give a session a label to name it by.")
 @_key
 @click.argument("label", required=False)
 @click.option("--clear", is_flag=True, help="Take the label away.")
@@ -69,7 +69,7 @@ def rename(
         say(f"{one_line(done['key'])} is called {one_line(str(done['entry'].get('label')))!r} now.")
 
 
-@click.command()
+@click.command(short_help="Put sessions away; nothing of them is lost.")
 @_keys
 @_agent
 @gateway_options

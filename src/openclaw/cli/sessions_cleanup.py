@@ -15,8 +15,8 @@ from openclaw.cli.listing import require_store
 from openclaw.cli.options import gateway_options, json_option
 from openclaw.cli.place import Flags
 from openclaw.cli.render import Column, note, print_json, print_table, say
-from openclaw.cli.text import counted
 from openclaw.config.load import config_path, load_or_raise
+from openclaw.domain.terminaltext import counted
 from openclaw.errors import InvalidRequest
 
 Json = dict[str, Any]
@@ -29,7 +29,7 @@ COLUMNS = (
 )
 
 
-@click.command()
+@click.command(short_help="Archive old conversations, remove what machines made.")
 @click.option("--dry-run", is_flag=True, help="Only say what would happen.")
 @click.option("--enforce", is_flag=True, help='Act also when session.maintenance.mode is "warn".')
 @click.option("--active-key", metavar="KEY", help="A session that is in use and must not be touched.")

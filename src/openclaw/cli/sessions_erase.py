@@ -15,8 +15,8 @@ from openclaw.cli.client import GatewayClient
 from openclaw.cli.options import gateway_options, json_option
 from openclaw.cli.place import Flags
 from openclaw.cli.render import Column, print_json, print_table, say
-from openclaw.cli.text import printable
 from openclaw.config.load import config_path, load_or_raise
+from openclaw.domain.terminaltext import printable
 from openclaw.errors import InvalidRequest
 
 Json = dict[str, Any]

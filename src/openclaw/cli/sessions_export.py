@@ -20,8 +20,8 @@ from openclaw.cli.client import GatewayClient
 from openclaw.cli.options import gateway_options, json_option
 from openclaw.cli.place import Flags
 from openclaw.cli.render import note, print_json
-from openclaw.cli.text import printable
 from openclaw.config.load import config_path, load_or_raise
+from openclaw.domain.terminaltext import printable
 from openclaw.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-@click.command()
+@click.command(short_help="Print the whole transcript of a session.")
 @click.argument("key")
 @click.option("--agent", "agent_id", metavar="ID", help="Of this agent, whatever the key says.")
 @click.option(

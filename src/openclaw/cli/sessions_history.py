@@ -12,13 +12,14 @@ import click
 from openclaw.cli.chat_link import ChatLink
 from openclaw.cli.chat_view import ChatView
 from openclaw.cli.client import GatewayClient
-from openclaw.cli.conversation import Piece, marks_of, pieces_of
+from openclaw.cli.conversation import Piece, pieces_of
 from openclaw.cli.failures import GatewayFailure
 from openclaw.cli.naming import Name, find_row
 from openclaw.cli.options import gateway_options, json_option, positive_number, timeout_option
 from openclaw.cli.place import Flags, find_place
 from openclaw.cli.render import note, print_json, say
 from openclaw.cli.screen import Screen
+from openclaw.protocol.messages import marks_of
 from openclaw.protocol.scopes import READ
 
 Json = dict[str, Any]
@@ -27,7 +28,7 @@ PAGE = 200
 DEFAULT_LIMIT = "50"
 
 
-@click.command()
+@click.command(short_help="Show what was said in a session, oldest first.")
 @click.argument("key", metavar="KEY")
 @click.option("--agent", "agent_id", metavar="ID", help="Of this agent, when the key names none.")
 @click.option(

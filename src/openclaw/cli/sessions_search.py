@@ -9,11 +9,10 @@ from typing import Any
 import click
 
 from openclaw.cli.client import GatewayClient
-from openclaw.cli.conversation import moment
 from openclaw.cli.options import gateway_options, json_option, positive_number, timeout_option
 from openclaw.cli.place import Flags, find_place
-from openclaw.cli.render import note, on_terminal, print_json, say
-from openclaw.cli.text import counted, one_line
+from openclaw.cli.render import note, on_terminal, print_json, print_text, say
+from openclaw.domain.terminaltext import counted, moment, one_line
 from openclaw.errors import InvalidRequest
 from openclaw.protocol.scopes import READ
 
@@ -70,12 +69,9 @@ def _print_hit(hit: Json, query: str) -> None:
     key = one_line(str(hit["key"]))
     when, role = moment(hit.get("timestamp")), one_line(str(hit.get("role") or ""))
     head = "  ".join(part for part in (key, when, role) if part)
-    say(click.style(head, fg="cyan") if _coloured() else head)
-    say(f"  {highlight(one_line(str(hit.get('snippet') or '')), query) if _coloured() else _plain(hit)}")
-
-
-def _plain(hit: Json) -> str:
-    return one_line(str(hit.get("snippet") or ""))
+    print_text(click.style(head, fg="cyan") if _coloured() else head)
+    snippet = one_line(str(hit.get("snippet") or ""))
+    print_text(f"  {highlight(snippet, query) if _coloured() else snippet}")
 
 
 def _coloured() -> bool:

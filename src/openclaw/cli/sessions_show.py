@@ -9,14 +9,13 @@ from typing import Any
 import click
 
 from openclaw.cli.client import GatewayClient
-from openclaw.cli.conversation import moment
 from openclaw.cli.failures import RequestRefused
 from openclaw.cli.listing import model_of, row_for_json
 from openclaw.cli.naming import Name, find_row
 from openclaw.cli.options import gateway_options, json_option, timeout_option
 from openclaw.cli.place import Flags, find_place
 from openclaw.cli.render import print_json, print_labels
-from openclaw.cli.text import age, context_use, one_line, tokens
+from openclaw.domain.terminaltext import age, context_use, moment, one_line, tokens
 from openclaw.protocol.scopes import READ
 
 Json = dict[str, Any]
@@ -35,7 +34,7 @@ _LEVELS = {
 }
 
 
-@click.command()
+@click.command(short_help="Show one session: state, model, counters, route.")
 @click.argument("key", metavar="KEY")
 @click.option("--agent", "agent_id", metavar="ID", help="Of this agent, when the key names none.")
 @gateway_options

@@ -15,7 +15,7 @@ from openclaw.cli.naming import Name, find_row
 from openclaw.cli.options import gateway_options, json_option, timeout_option
 from openclaw.cli.place import Flags, find_place
 from openclaw.cli.render import Column, print_json, print_table, say
-from openclaw.cli.text import age, one_line, tokens
+from openclaw.domain.terminaltext import age, one_line, tokens
 from openclaw.protocol.scopes import READ
 
 Json = dict[str, Any]
@@ -42,7 +42,7 @@ class Node(Struct, frozen=True):
     more: tuple[bool, ...]
 
 
-@click.command()
+@click.command(short_help="Show sessions with their helpers below them.")
 @click.argument("key", required=False, metavar="[KEY]")
 @click.option("--agent", "agent_id", metavar="ID", help="Only sessions of this agent.")
 @gateway_options

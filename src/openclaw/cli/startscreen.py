@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from openclaw import __version__
 from openclaw.cli.render import print_labels, say
-from openclaw.cli.text import counted, one_line, printable
+from openclaw.domain.terminaltext import counted, one_line, printable
 
 if TYPE_CHECKING:
     from openclaw.app import Announcement

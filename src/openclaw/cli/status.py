@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -20,8 +21,8 @@ from openclaw.cli.listing import COLUMNS, Listing, Query, fetch_sessions, row_fo
 from openclaw.cli.options import gateway_options, json_option, timeout_option
 from openclaw.cli.place import Flags, Place, find_place
 from openclaw.cli.render import Column, print_json, print_labels, print_table, say
-from openclaw.cli.text import age, counted, one_line, printable, tokens
 from openclaw.config.load import LoadedConfig, config_path, load, state_dir
+from openclaw.domain.terminaltext import age, counted, one_line, printable, tokens
 from openclaw.errors import OpenClawError
 from openclaw.protocol.scopes import READ
 
@@ -178,7 +179,8 @@ def _print(seen: Seen, loaded: LoadedConfig, *, show_all: bool) -> None:
     lines = [*_gateway_lines(seen), *_config_lines(loaded, show_all=show_all)]
     store = _store_path(seen, loaded)
     if store is not None:
-        lines.append(("store", store))
+        is_new = seen.error is not None and not Path(store).exists()
+        lines.append(("store", f"{store} (not there yet)" if is_new else store))
     lines += _agent_lines(seen)
     if seen.health is not None:
         word = "ok" if seen.health.get("ok") else "not ok"
@@ -254,7 +256,7 @@ def _print_problems(loaded: LoadedConfig) -> None:
     if loaded.problems:
         say()
         for problem in loaded.problems:
-            say(printable(str(problem)))
+            say(printable(str(problem)), hanging=2)
 
 
 def _print_recent(recent: Listing) -> None:

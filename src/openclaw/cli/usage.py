@@ -11,7 +11,7 @@ from openclaw.cli.client import GatewayClient
 from openclaw.cli.options import gateway_options, json_option, timeout_option
 from openclaw.cli.place import Flags, find_place
 from openclaw.cli.render import Column, note, print_json, print_table
-from openclaw.cli.text import counted, tokens
+from openclaw.domain.terminaltext import counted, tokens
 from openclaw.protocol.scopes import READ
 
 Json = dict[str, Any]

@@ -67,7 +67,7 @@ def _gateway(config: Config) -> Iterator[Finding]:
             f'gateway.bind is "{gateway.bind}": other machines can reach the gateway',
             "openclaw config set gateway.bind loopback, and reach it through an SSH tunnel",
         )
-    mode = auth.mode or ("token" if auth.token or not auth.password else "password")
+    mode = auth.mode_in_force
     if mode == "none":
         yield Finding(
             "gateway.auth",

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from openclaw.config.values import Bytes, DurationBareHours, Positive, Secret, Section, Text, Texts
+from openclaw.domain.hookevents import HookName
 
 HookPath = Annotated[
     str,
@@ -28,8 +29,22 @@ class CronConfig(Section, frozen=True):
     webhook_token: Secret | None = None
 
 
+class HookEntryConfig(Section, frozen=True):
+    """One installed hook: a file `hooks/<name>.py` of the state directory, or an installed package's."""
+
+    enabled: bool = True
+    events: tuple[HookName, ...] | None = None
+
+
+class InternalHooksConfig(Section, frozen=True):
+    """Python functions that are told what happens (AUTO-10); off unless asked for."""
+
+    enabled: bool = False
+    entries: dict[str, HookEntryConfig] = msgspec.field(default_factory=dict)
+
+
 class HooksConfig(Section, frozen=True):
-    """Inbound webhooks (AUTO-6); off unless asked for."""
+    """Inbound webhooks (AUTO-6) and installed hooks; off unless asked for."""
 
     enabled: bool = False
     token: Secret | None = None
@@ -39,3 +54,4 @@ class HooksConfig(Section, frozen=True):
     allow_request_session_key: bool = False
     allowed_session_key_prefixes: Texts = ()
     allowed_agent_ids: Texts | None = None
+    internal: InternalHooksConfig = InternalHooksConfig()

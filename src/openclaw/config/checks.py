@@ -6,6 +6,7 @@ Runs on the typed config and reports by path; never changes anything.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator
 from zoneinfo import ZoneInfo
 
@@ -17,6 +18,7 @@ from openclaw.config.schema import Config
 from openclaw.domain.keys import KeySettings
 from openclaw.errors import InvalidSessionKey
 
+_HOOK_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 ModelSetting = str | ModelChoiceConfig | None
 
 
@@ -231,6 +233,10 @@ def _check_automation(config: Config, report: Report) -> None:
         report.problem(
             ("hooks", "token"), "must differ from gateway.auth.token: a webhook is not an operator"
         )
+    for name in hooks.internal.entries:
+        if _HOOK_NAME.fullmatch(name) is None:
+            reason = "a hook's name is made of lower-case letters, digits, _ and -, at most 64"
+            report.problem(("hooks", "internal", "entries", name), reason)
     if config.cron.session_retention_ms is True:
         reason = 'true says nothing; write a duration such as "24h", or false to keep them for ever'
         report.problem(("cron", "sessionRetention"), reason)

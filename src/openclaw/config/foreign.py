@@ -79,7 +79,9 @@ _KEYS = {
     "gateway.http.endpoints.chatCompletions": "images maxBodyBytes maxImageParts maxTotalImageBytes",
     "gateway.http.endpoints.responses": "files images maxBodyBytes maxUrlParts",
     "cron": "failureAlert failureDestination retry runLog store webhook",
-    "hooks": "gmail internal mappings presets transformsDir",
+    "hooks": "gmail mappings presets transformsDir",
+    "hooks.internal": "handlers installs load",
+    "hooks.internal.entries.*": "env messages",
     "logging": "consoleLevel consoleStyle file maxFileBytes redactPatterns redactSensitive",
 }
 

@@ -51,6 +51,10 @@ class GatewayAuthConfig(Section, frozen=True):
     password: Secret | None = None
     rate_limit: AuthRateLimitConfig = AuthRateLimitConfig()
 
+    @property
+    def mode_in_force(self) -> Literal["token", "password", "none"]:
+        return self.mode or ("token" if self.token or not self.password else "password")
+
 
 class GatewayRemoteConfig(Section, frozen=True):
     url: Text | None = None

@@ -55,9 +55,10 @@ class Json5Error(ConfigInvalid):
         self.position: Position = position_of(starts, offset)
         self.reason = reason
         self.excerpt = _excerpt(text, starts[self.position.line - 1], offset)
-        where = f"{name}:{self.position.line}:{self.position.column}"
+        # With the place in the text below it, unless nothing stands there.
+        self.shown = f"{reason}\n{self.excerpt}" if self.excerpt else reason
         super().__init__(
-            f"{where}: {reason}\n{self.excerpt}",
+            f"{name}:{self.position.line}:{self.position.column}: {self.shown}",
             line=self.position.line,
             column=self.position.column,
             reason=reason,
@@ -340,11 +341,11 @@ def _is_part(char: str) -> bool:
 
 
 def _excerpt(text: str, line_start: int, offset: int) -> str:
-    """The line around an offset with a caret below it, bounded and safe to print."""
+    """The line around an offset with a caret below it, bounded and safe to print; nothing of an empty one."""
     begin = max(line_start, offset - _EXCERPT_BEFORE)
     end = min(len(text), offset + _EXCERPT_AFTER)
     for line_break in "\r\n":
         found = text.find(line_break, offset, end)
         end = end if found == -1 else found
     shown = "".join(char if char.isprintable() else "·" for char in text[begin:end])
-    return f"    {shown}\n    {' ' * (offset - begin)}^"
+    return f"    {shown}\n    {' ' * (offset - begin)}^" if shown.strip() else ""

@@ -6,7 +6,6 @@ rules. A missing file is a good configuration: every setting has a default.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import stat
@@ -123,7 +122,7 @@ def check_text(text: str, env: Mapping[str, str], name: str) -> Validated:
     try:
         document = parse(text, name)
     except Json5Error as error:
-        reason = f"column {error.position.column}: {error.reason}\n{error.excerpt}"
+        reason = f"column {error.position.column}: {error.shown}"
         return Validated(Config(), problems=(Problem(name, error.position.line, "", reason),))
     return validate(document, env)
 
@@ -155,8 +154,8 @@ def read_file(path: Path) -> bytes:
     except PermissionError:
         raise Unreadable("may not be read by this user; check its owner and mode") from None
     except (OSError, ValueError) as error:
-        name = errno.errorcode.get(getattr(error, "errno", None) or 0, type(error).__name__)
-        raise Unreadable(f"cannot be read ({name})") from None
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise Unreadable(f"cannot be read ({reason})") from None
     if len(raw) > MAX_FILE_BYTES:
         raise Unreadable(TOO_LARGE)
     return raw

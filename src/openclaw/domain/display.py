@@ -17,6 +17,7 @@ from openclaw.domain.doortext import TRUNCATION_MARK, clean_text, cut
 DISPLAY_MAX_CHARS = 8000
 DISPLAY_MAX_BYTES = 128 * 1024
 DISPLAY_OMITTED = "[chat.history omitted: message too large]"
+OVERSIZED = "oversized"
 SILENT_REPLY = "NO_REPLY"
 HEARTBEAT_ACK = "HEARTBEAT_OK"
 HEARTBEAT_ACK_MAX_OTHER_CHARS = 300
@@ -36,7 +37,9 @@ def project_messages(
     return [message for message in projected if message is not None]
 
 
-def project_message(message: dict[str, Any], *, max_chars: int = DISPLAY_MAX_CHARS) -> dict[str, Any] | None:
+def project_message(
+    message: dict[str, Any], *, max_chars: int = DISPLAY_MAX_CHARS, max_bytes: int = DISPLAY_MAX_BYTES
+) -> dict[str, Any] | None:
     """One message as a client draws it, or None when the row is hidden (a silent reply)."""
     if is_silent(message):
         return None
@@ -51,7 +54,7 @@ def project_message(message: dict[str, Any], *, max_chars: int = DISPLAY_MAX_CHA
         shown["content"] = _shorten(content, max_chars)
     elif isinstance(content, list | tuple):
         shown["content"] = [_project_block(block, max_chars) for block in content]
-    if len(_encode(shown)) > DISPLAY_MAX_BYTES:
+    if len(_encode(shown)) > max_bytes:
         return _oversized_row(message)
     return shown
 
@@ -148,7 +151,7 @@ def _oversized_row(message: dict[str, Any]) -> dict[str, Any]:
     }
     if "timestamp" in message:
         row["timestamp"] = message["timestamp"]
-    row["__openclaw"] = {**kept, "truncated": True, "reason": "oversized"}
+    row["__openclaw"] = {**kept, "truncated": True, "reason": OVERSIZED}
     return row
 
 

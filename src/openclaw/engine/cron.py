@@ -42,6 +42,29 @@ RUN_PREFIX = "cron:"
 Post = Callable[[Job, JobRun, str], Awaitable[bool]]
 
 
+def first_due(job: Job, settings: EngineSettings, now_ms: int) -> StoredJob:
+    """A new job, checked, with its first due time. InvalidRequest when it has none or does not fit."""
+    stored = StoredJob(_checked(job, settings), _next(job, now_ms, settings.resets.zone))
+    if stored.next_at is None and job.enabled:
+        raise InvalidRequest("this schedule is never due: its time has passed")
+    return stored
+
+
+def _checked(job: Job, settings: EngineSettings) -> Job:
+    if job.agent_id not in settings.agents:
+        known = ", ".join(sorted(settings.agents))
+        raise InvalidRequest(f'unknown agent id "{job.agent_id[:64]}"; configured: {known}')
+    check_schedule(job.schedule, settings.resets.zone)
+    job_session_key(job, settings.keys)
+    return check_job(job)
+
+
+def _next(job: Job, after_ms: int, zone: ZoneInfo) -> int | None:
+    if not job.enabled:
+        return None
+    return next_due(job.schedule, after_ms=after_ms, made_ms=job.created_at_ms, zone=zone)
+
+
 class Cron:
     def __init__(
         self,
@@ -75,9 +98,7 @@ class Cron:
 
     async def add(self, job: Job) -> StoredJob:
         """Keep a job, checked, with its first due time."""
-        stored = StoredJob(self._checked(job), self._next(job, self._clock.now_ms()))
-        if stored.next_at is None and job.enabled:
-            raise InvalidRequest("this schedule is never due: its time has passed")
+        stored = first_due(job, self._settings(), self._clock.now_ms())
         await self._jobs.put(stored)
         self._changed.set()
         return stored
@@ -87,7 +108,7 @@ class Cron:
         now_ms = self._clock.now_ms()
 
         def apply(found: StoredJob) -> StoredJob:
-            job = self._checked(msgspec.structs.replace(edit(found.job), updated_at_ms=now_ms))
+            job = _checked(msgspec.structs.replace(edit(found.job), updated_at_ms=now_ms), self._settings())
             same = job.schedule == found.job.schedule and job.enabled == found.job.enabled
             next_at = found.next_at if same else self._next(job, now_ms)
             return StoredJob(job, next_at)
@@ -127,23 +148,12 @@ class Cron:
             return isinstance(fired, Fired)
         return isinstance(await self._fire(found, now_ms), Fired)
 
-    def _checked(self, job: Job) -> Job:
-        settings = self._settings()
-        if job.agent_id not in settings.agents:
-            known = ", ".join(sorted(settings.agents))
-            raise InvalidRequest(f'unknown agent id "{job.agent_id[:64]}"; configured: {known}')
-        check_schedule(job.schedule, self._zone)
-        job_session_key(job, settings.keys)
-        return check_job(job)
-
     @property
     def _zone(self) -> ZoneInfo:
         return self._settings().resets.zone
 
     def _next(self, job: Job, after_ms: int) -> int | None:
-        if not job.enabled:
-            return None
-        return next_due(job.schedule, after_ms=after_ms, made_ms=job.created_at_ms, zone=self._zone)
+        return _next(job, after_ms, self._zone)
 
     # -- the clockwork -------------------------------------------------------------------------
 

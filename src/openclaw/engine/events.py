@@ -11,9 +11,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from openclaw.domain.lifecycle import TurnSource
 from openclaw.domain.resets import SessionEnd, SessionStart
 from openclaw.domain.transcript import AssistantMessage, ToolCallBlock, ToolResultMessage
-from openclaw.store.records import RunOutcome, SessionRow, StoredEntry
+from openclaw.store.records import RunOutcome, SessionRow, StoredEntry, UserInput
 from openclaw.store.sessions import Rotation
 
 
@@ -35,6 +36,9 @@ class InputTaken(Struct, frozen=True):
     created: bool
     rotation: Rotation | None
     queued: bool
+    # What was said and where; None where the gateway itself put the input there.
+    body: UserInput | None = None
+    source: TurnSource | None = None
 
 
 class RunPhase(Struct, frozen=True):
@@ -157,6 +161,8 @@ class CommandAnswered(Struct, frozen=True):
     entries: tuple[StoredEntry, ...] = ()
     created: bool = False
     interrupted: bool = False
+    # The commands that were carried out, where that is known.
+    names: tuple[str, ...] = ()
 
 
 class CompactionTold(Struct, frozen=True):

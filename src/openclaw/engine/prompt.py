@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from openclaw.domain.promptreport import InjectedFile as ReportedFile
 from openclaw.domain.promptreport import PartSize, PromptReport
+from openclaw.domain.skills import SkillList
 from openclaw.domain.tokens import compact_json
 from openclaw.engine.ports import Clock, ModelTarget, ToolSpec
 from openclaw.engine.sandbox import INSIDE
@@ -34,6 +35,17 @@ _Value = TypeVar("_Value")
 _TEMPLATE = text_of_file("system.txt")
 _HELPER_TEMPLATE = text_of_file("subagent.txt")
 HELPER_FILES = ("AGENTS.md", "TOOLS.md")
+
+
+_NO_SKILLS = SkillList()
+
+
+class _Looked(Struct, frozen=True):
+    """What a workspace held when it was looked at."""
+
+    at_s: float
+    files: tuple[InjectedFile, ...]
+    skills: SkillList
 
 
 class Runtime(Struct, frozen=True):
@@ -57,6 +69,11 @@ class Prompt(Struct, frozen=True):
     text: str
     digest: str
     files: tuple[InjectedFile, ...] = ()
+    skills: SkillList = SkillList()
+
+
+async def _no_skills(_workspace: str) -> SkillList:
+    return _NO_SKILLS
 
 
 class Prompts:
@@ -67,11 +84,13 @@ class Prompts:
         load_files: Callable[[str], Awaitable[tuple[InjectedFile, ...]]],
         clock: Clock,
         host: str = "",
+        load_skills: Callable[[str], Awaitable[SkillList]] = _no_skills,
     ) -> None:
         self._host = host
+        self._load_skills = load_skills
         self._load_files = load_files
         self._clock = clock
-        self._looked: OrderedDict[str, tuple[float, tuple[InjectedFile, ...]]] = OrderedDict()
+        self._looked: OrderedDict[str, _Looked] = OrderedDict()
         self._rendered: OrderedDict[tuple[str, str, str, str, bool, Runtime], Prompt] = OrderedDict()
 
     async def for_session(
@@ -88,25 +107,33 @@ class Prompts:
         sandboxed = session is not None and agent.is_sandboxed(session.session_key)
         place = INSIDE if sandboxed else agent.workspace
         runtime = runtime_of(session, target, "" if sandboxed else self._host)
-        found = await self._files(agent.workspace)
+        found = await self._look(agent.workspace)
         key = (agent.agent_id, agent.name, place, agent.zone.key, helper, runtime)
         kept = self._rendered.get(key)
-        if kept is None or kept.files is not found:
+        skills = _NO_SKILLS if helper else found.skills
+        if kept is None or kept.files is not found.files or kept.skills is not skills:
             kept = self._rendered[key] = render(
-                agent, found, helper=helper, place=place, runtime=_runtime_text(agent, runtime)
+                agent,
+                found.files,
+                helper=helper,
+                place=place,
+                runtime=_runtime_text(agent, runtime),
+                skills=skills,
             )
             _trim(self._rendered, MOST_KEPT)
         return kept
 
-    async def _files(self, workspace: str) -> tuple[InjectedFile, ...]:
+    async def _look(self, workspace: str) -> _Looked:
         now_s = self._clock.monotonic()
         looked = self._looked.get(workspace)
-        if looked is not None and 0 <= now_s - looked[0] < LOOK_EVERY_S:
-            return looked[1]
-        found = await self._load_files(workspace)
-        if looked is not None and looked[1] == found:
-            found = looked[1]
-        self._looked[workspace] = (now_s, found)
+        if looked is not None and 0 <= now_s - looked.at_s < LOOK_EVERY_S:
+            return looked
+        files, skills = await self._load_files(workspace), await self._load_skills(workspace)
+        if looked is not None:
+            # What is equal stays the same value, by which a rendered prompt is known to be current.
+            files = looked.files if looked.files == files else files
+            skills = looked.skills if looked.skills == skills else skills
+        found = self._looked[workspace] = _Looked(now_s, files, skills)
         _trim(self._looked, MOST_KEPT)
         return found
 
@@ -133,6 +160,7 @@ def render(
     helper: bool = False,
     place: str | None = None,
     runtime: str = "",
+    skills: SkillList = _NO_SKILLS,
 ) -> Prompt:
     """The prompt of an agent with these workspace files; a helper gets the working rules only.
 
@@ -143,9 +171,10 @@ def render(
     parts = [template.format(name=agent.name, workspace=place or agent.workspace)]
     shown = [file for file in found if file.text and (not helper or file.name in HELPER_FILES)]
     parts += [f"# {file.name}\n\n{file.text}" for file in shown]
+    parts += [skills.text] if skills.text else []
     parts += [runtime] if runtime else []
     text = "\n\n".join(parts)
-    return Prompt(text, sha256(text.encode("utf-8", "replace")).hexdigest()[:16], tuple(found))
+    return Prompt(text, sha256(text.encode("utf-8", "replace")).hexdigest()[:16], tuple(found), skills)
 
 
 def digest_of(prompt: Prompt, tools: Sequence[ToolSpec], model: str) -> str:
@@ -168,6 +197,7 @@ def prompt_report(prompt: Prompt, tools: Sequence[ToolSpec], model: str) -> dict
         tools=tuple(
             PartSize(tool.name, len(compact_json(tool.parameters)) + len(tool.description)) for tool in tools
         ),
+        skills=tuple(PartSize(name, len(line)) for name, line in prompt.skills.shown),
     )
     return {**msgspec.to_builtins(report), "digest": digest_of(prompt, tools, model)}
 

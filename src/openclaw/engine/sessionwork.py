@@ -88,7 +88,8 @@ class SessionWork:
         )
         self._tell_cancelled(session, done.cancelled, "reset")
         emit(events.WindowsChanged(session, notices))
-        emit(events.SessionChanged(session, reason))
+        previous = {"previousSessionId": done.rotation.previous_session_id} if done.rotation else {}
+        emit(events.SessionChanged(session, reason, previous))
 
     # -- delete --------------------------------------------------------------------------------
 

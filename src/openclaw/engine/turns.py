@@ -200,8 +200,9 @@ class Turns:
         session = taken.claimed.session if taken.claimed else taken.admission.session
         scope = RunScope(incoming.run_id, session.session_key, session.agent_id, session.entry.session_id)
         event = events.InputTaken(
-            scope, session, taken.admission.created, taken.admission.rotation, taken.claimed is None
-        )
+            scope, session, taken.admission.created, taken.admission.rotation, taken.claimed is None,
+            incoming.body, incoming.source,
+        )  # fmt: skip
         # After the caller's own acknowledgement, before anything of the run.
         tell_later = asyncio.get_running_loop().call_soon
         rotation = taken.admission.rotation

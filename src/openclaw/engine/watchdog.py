@@ -21,6 +21,7 @@ log = logging.getLogger("openclaw.watchdog")
 EVERY_S = 30.0
 STALLED_S = 15 * 60.0  # longer than any single tool or provider may be silent
 RELEASE_S = 15.0
+_SHOWN = 10
 
 
 class Watchdog:
@@ -34,6 +35,7 @@ class Watchdog:
         stalled_s: float = STALLED_S,
         release_s: float = RELEASE_S,
         look_after_children: Callable[[], Awaitable[object]] | None = None,
+        note: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self._store = store
         self._workers = workers
@@ -42,12 +44,15 @@ class Watchdog:
         self._stalled_s = stalled_s
         self._release_s = release_s
         self._children = look_after_children
+        self._note = note
 
     async def run_forever(self) -> None:
         while True:
             await self._clock.sleep(self._every_s)
             try:
-                await self.sweep()
+                touched = await self.sweep()
+                if touched and self._note is not None:
+                    await self._note(f"taken up or released: {', '.join(touched[:_SHOWN])}")
                 await self._look_after_children()
             except OpenClawError as error:
                 log.error("the sweep failed and is tried again: %s", error)

@@ -36,6 +36,8 @@ class Client:
         self.connection = connection
         self.follows_sessions = False
         self.follows_messages: set[str] = set()
+        # Of a node, which holds no scope: its own session, once it asked for that (AUTO-9).
+        self.hears_chat_of: set[str] = set()
         self._socket = socket
         self._transport = transport
         self._line: deque[bytes] = deque()
@@ -105,7 +107,7 @@ class Client:
         """Whether this client gets an event: by scope, capability and what it follows."""
         connection = self.connection
         if not may_receive(event, connection.scopes, connection.caps, capability):
-            return False
+            return event == "chat" and session_key in self.hears_chat_of
         if event == "sessions.changed":
             return self.follows_sessions
         if event in ("session.message", "session.operation"):

@@ -12,7 +12,7 @@ import logging
 import secrets
 from collections.abc import Callable
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from openclaw.engine.ports import Clock, Ids
 from openclaw.gateway.client import Client
@@ -78,11 +78,15 @@ class DoorSettings(Struct, frozen=True):
 
 
 class Visitor(Struct, frozen=True):
-    """Where a connection comes from. `loopback` only when the socket is local and nothing was forwarded."""
+    """Where a connection comes from. `loopback` only when the socket is local and nothing was forwarded.
+
+    Guesses of one that speaks to a `webhook` are counted apart.
+    """
 
     address: str
     loopback: bool
     origin: str | None = None
+    webhook: bool = False
 
 
 class Admission(Struct, frozen=True):
@@ -181,10 +185,16 @@ class Doorkeeper:
 
     def check_secret(self, offered: str, visitor: Visitor) -> bool | AuthRefused:
         """Whether `offered` is the shared secret, counted like a guess on a socket; for plain requests."""
+        return self._compare(offered, self.settings.secret_digest, visitor)
+
+    def check_hook_token(self, offered: str, token: str, visitor: Visitor) -> bool | AuthRefused:
+        """The same for the `token` of webhooks; a program with an old one does not shut its owner out."""
+        return self._compare(offered, digest_secret(token), structs.replace(visitor, webhook=True))
+
+    def _compare(self, offered: str, digest: bytes | None, visitor: Visitor) -> bool | AuthRefused:
         locked = self.check_lockout(visitor)
         if locked is not None:
             return locked
-        digest = self.settings.secret_digest
         right = digest is not None and matches_secret([offered], digest)
         if not right:
             self.count_guess(visitor)
@@ -201,12 +211,13 @@ class Doorkeeper:
         log.warning("refused a connection from %s: %s", visitor.address, refused.error.message)
 
     def _source(self, visitor: Visitor) -> str | None:
-        return guess_source(
+        source = guess_source(
             visitor.address,
             browser=visitor.origin is not None,
             loopback=visitor.loopback,
             limits=self.settings.guesses,
         )
+        return f"{source} (webhooks)" if source is not None and visitor.webhook else source
 
     def _tick_ms(self) -> int:
         return int(self._clock.monotonic() * 1000)

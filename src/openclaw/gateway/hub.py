@@ -7,6 +7,7 @@ again from the store.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from typing import Literal
@@ -15,7 +16,7 @@ from openclaw.engine import events as engine
 from openclaw.engine.ports import Clock
 from openclaw.engine.settings import EngineSettings
 from openclaw.gateway.client import Client
-from openclaw.gateway.runfeed import RunFeed
+from openclaw.gateway.runfeed import CHAT_INTERVAL_MS, RunFeed
 from openclaw.gateway.sessionview import ancestors_of, message_for_client, row_for_client
 from openclaw.protocol import events as wire
 from openclaw.protocol.frames import PreparedEvent, StateVersion
@@ -95,6 +96,7 @@ class Hub:
                 self._tell(event.scope, self._feed(event.scope).model(event, now_ms))
             case engine.TextStreamed():
                 self._tell(event.scope, self._feed(event.scope).streamed(event, now_ms))
+                self._flush_later(self._feed(event.scope))
             case engine.ToolStarted():
                 self._tell(event.scope, self._feed(event.scope).tool_started(event, now_ms))
             case engine.ToolFinished():
@@ -109,6 +111,7 @@ class Hub:
                 self._compaction(event, now_ms)
             case engine.ThinkingStreamed():
                 self._tell(event.scope, self._feed(event.scope).thought(event, now_ms))
+                self._flush_later(self._feed(event.scope))
             case engine.SideNotePosted():
                 pass  # it is for a channel; clients of the wire see tools and thinking themselves
             case engine.WindowsChanged():
@@ -121,6 +124,16 @@ class Hub:
         if feed is None:
             feed = self._feeds[scope.run_id] = RunFeed(scope)
         return feed
+
+    def _flush_later(self, feed: RunFeed) -> None:
+        """See that words which came close behind others are told, also when the model pauses after them."""
+        if feed.holds_back and not feed.flush_is_due:
+            feed.flush_is_due = True
+            asyncio.get_running_loop().call_later(CHAT_INTERVAL_MS / 1000, self._flush_now, feed)
+
+    def _flush_now(self, feed: RunFeed) -> None:
+        if self._feeds.get(feed.scope.run_id) is feed:  # a run that has ended has told everything
+            self._tell(feed.scope, feed.flush(self._clock.now_ms()))
 
     def _end(self, event: engine.RunEnded, now_ms: int) -> None:
         self._tell(event.scope, self._feed(event.scope).ended(event, now_ms))

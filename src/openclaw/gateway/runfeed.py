@@ -29,6 +29,7 @@ class RunFeed:
         self._seq = 0
         self._told = 0
         self._told_at = 0
+        self.flush_is_due = False  # somebody will see to what is held back
         self._item = ""
         self._thinking_step = 0
         self._thoughts: list[str] = []
@@ -59,6 +60,16 @@ class RunFeed:
         self._item = f"{self.scope.run_id}:{event.step}"
         if now_ms - self._told_at >= CHAT_INTERVAL_MS:
             yield from self._flush(now_ms)
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether something was said that has not been told: the next words may be long in coming."""
+        return len(self.text) > self._told or self._thoughts_told < len(self._thoughts)
+
+    def flush(self, now_ms: int) -> Iterator[Payload]:
+        """Tell what is held back."""
+        self.flush_is_due = False
+        yield from self._flush(now_ms)
 
     def thought(self, event: engine.ThinkingStreamed, now_ms: int) -> Iterator[Payload]:
         """What the model thinks aloud, coalesced like its text; only clients that ask for it get it."""

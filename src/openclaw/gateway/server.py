@@ -19,7 +19,7 @@ from openclaw.domain.keys import format_key, main_session_key
 from openclaw.errors import OpenClawError, Overloaded
 from openclaw.gateway.client import Client
 from openclaw.gateway.doorkeeper import DEVICES_CHANGED, Visitor
-from openclaw.gateway.handlers.table import HANDLERS
+from openclaw.gateway.handlers.table import HANDLERS, NODE_HANDLERS
 from openclaw.gateway.http.credentials import Door, LockedOut, SignedIn
 from openclaw.gateway.http.files import Pages, read_pages
 from openclaw.gateway.http.guards import LOOPBACK_HOSTS, is_local
@@ -28,6 +28,7 @@ from openclaw.gateway.http.site import HttpSettings, Site
 from openclaw.gateway.presence import entry_of
 from openclaw.gateway.services import Caller, GatewayServices
 from openclaw.protocol.auth import POLICY_VIOLATION, AuthMode, AuthOk, AuthRefused
+from openclaw.protocol.connect import NODE
 from openclaw.protocol.connection import (
     SERVICE_RESTART,
     Authenticate,
@@ -89,8 +90,12 @@ class GatewayServer:
             )
         )
 
-    def _check_secret(self, offered: str, request: web.Request) -> bool | LockedOut:
-        checked = self._services.door.check_secret(offered, _visitor(request))
+    def _check_secret(self, offered: str, request: web.Request, hook_token: str | None) -> bool | LockedOut:
+        door, visitor = self._services.door, _visitor(request)
+        if hook_token is None:
+            checked = door.check_secret(offered, visitor)
+        else:
+            checked = door.check_hook_token(offered, hook_token, visitor)
         return LockedOut(checked.error.retry_after_ms or 0) if isinstance(checked, AuthRefused) else checked
 
     # -- sockets -------------------------------------------------------------------------------
@@ -258,7 +263,8 @@ class GatewayServer:
         later = partial(_answer, client, request.id)
         caller = Caller(client, request.id, request.has_params(), later)
         try:
-            result = await HANDLERS[request.method](self._services, caller, call.params)
+            handlers = NODE_HANDLERS if client.connection.role == NODE else HANDLERS
+            result = await handlers[request.method](self._services, caller, call.params)
         except OpenClawError as error:
             if error.code.startswith("STORE"):
                 log.error("%s: %s", request.method, error)

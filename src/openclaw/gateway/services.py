@@ -22,6 +22,7 @@ from openclaw.domain.keys import canonical_key, format_key
 from openclaw.domain.lifecycle import TurnSource
 from openclaw.domain.origin import InboundContext
 from openclaw.engine.cron import Cron
+from openclaw.engine.events import EventSink
 from openclaw.engine.heartbeats import Heartbeats
 from openclaw.engine.ports import Clock, Ids, ToolOutcome
 from openclaw.engine.seeds import seed_for_key
@@ -40,6 +41,7 @@ from openclaw.gateway.hub import Hub
 from openclaw.protocol.params_insight import ExplainParams, SecurityAuditParams
 from openclaw.store.commands import CommandStore
 from openclaw.store.database import Transaction
+from openclaw.store.diagnostics import Diagnostics
 from openclaw.store.families import Families
 from openclaw.store.inbox import Inbound
 from openclaw.store.outboxdesk import OutboxDesk
@@ -78,12 +80,15 @@ class GatewayServices(Struct, frozen=True):
     families: Families
     about: About
     outbox: OutboxDesk
+    diagnostics: Diagnostics
     # Why things are as they are, and what to look at: answered from the configuration in force.
     explain: Callable[[ExplainParams], Awaitable[Explanation]]
     audit: Callable[[SecurityAuditParams], Awaitable[Struct]]
     turns: Turns
     workers: Workers
     hub: Hub
+    # Tells everybody inside the gateway, the hub among them, what was committed.
+    emit: EventSink
     channels: Channels
     cron: Cron
     heartbeats: Heartbeats

@@ -12,8 +12,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from openclaw.domain.display import project_message, visible_rows
+from openclaw.domain.display import (
+    DISPLAY_MAX_BYTES,
+    DISPLAY_MAX_CHARS,
+    OVERSIZED,
+    project_message,
+    visible_rows,
+)
 from openclaw.domain.keys import KeyShape, main_session_key, parse_key
+from openclaw.domain.silence import visible_reply
 from openclaw.domain.titles import derive_title, preview
 from openclaw.engine.commands.record import message_of
 from openclaw.engine.settings import EngineSettings
@@ -56,7 +63,7 @@ def row_for_client(
         is_background=row.kind in _BACKGROUND,
         unread=row.last_seq > row.read_seq,
         derived_title=title_of(row, settings) if titles else None,
-        last_message_preview=preview(row.last_text) if last_message and row.last_text else None,
+        last_message_preview=preview(visible_reply(row.last_text or "")) or None if last_message else None,
         child_sessions=children,
         thinking_levels=levels_of(target.reasoning),
         thinking_default=agent.thinking_default or "off",
@@ -100,14 +107,17 @@ def messages_for_client(entries: Sequence[StoredEntry]) -> list[Json]:
     return visible_rows([message for message in shown if message is not None])
 
 
-def message_for_client(entry: StoredEntry, *, max_chars: int = 8000) -> Json | None:
+def message_for_client(
+    entry: StoredEntry, *, max_chars: int = DISPLAY_MAX_CHARS, max_bytes: int = DISPLAY_MAX_BYTES
+) -> Json | None:
     """A stored message in its display form; None when it is not for people's eyes (RPC-11)."""
     said = message_of(entry) if entry.type == "custom" else _decode(entry.body)
-    shown = None if said is None else project_message(said, max_chars=max_chars)
+    shown = None if said is None else project_message(said, max_chars=max_chars, max_bytes=max_bytes)
     if shown is None:
         return None
     is_user = entry.role == "user"
-    return client_message(
+    projected = shown.get("__openclaw")
+    told = client_message(
         shown,
         entry_id=entry.entry_id,
         seq=entry.seq,
@@ -115,3 +125,6 @@ def message_for_client(entry: StoredEntry, *, max_chars: int = 8000) -> Json | N
         idempotency_key=f"{entry.run_id}:user" if is_user and entry.run_id else None,
         record_timestamp_ms=entry.created_at,
     )
+    if isinstance(projected, dict) and projected.get("reason") == OVERSIZED:
+        told["__openclaw"] |= {"truncated": True, "reason": OVERSIZED}
+    return told

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from openclaw.engine.ports import ModelRequest, ModelTarget
+from openclaw.engine.ports import ModelTarget
 from openclaw.models.anthropic_reply import MessagesReply
 from openclaw.models.anthropic_request import encode_request, entry_position, request_url
 from openclaw.models.streamed import StreamedModel, Wire
-from openclaw.models.transport import Call, base_headers
+from openclaw.models.transport import base_headers
 
 API = "anthropic-messages"
 _API_VERSION = "2023-06-01"
@@ -28,18 +26,7 @@ def _headers(target: ModelTarget) -> dict[str, str]:
     return headers
 
 
-def _call(request: ModelRequest) -> Call:
-    target = request.target
-    return Call(
-        target,
-        request_url(target),
-        _headers(target),
-        partial(encode_request, request),
-        partial(entry_position, request),
-    )
-
-
 class AnthropicModel(StreamedModel):
     """Any server that speaks the messages wire."""
 
-    wire = Wire(MessagesReply, _call)
+    wire = Wire(MessagesReply, request_url, _headers, encode_request, entry_position)

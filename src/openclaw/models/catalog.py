@@ -26,6 +26,7 @@ from openclaw.models.known import (
 
 OFFLINE_PROVIDER = "offline"
 OFFLINE_REF = "offline/offline"
+FREE = ModelPrice(0.0, 0.0, 0.0, 0.0)
 
 # api name -> how to build its adapter. The only place that lists them.
 ADAPTERS: Mapping[str, Callable[[aiohttp.ClientSession], Model]] = {
@@ -101,7 +102,7 @@ def resolve_target(ref: str, providers: Mapping[str, ProviderInfo]) -> ModelTarg
     known = known_provider(provider_name)
     if provider is None:
         if provider_name == OFFLINE_PROVIDER:
-            return ModelTarget(provider=OFFLINE_PROVIDER, model=model_name, api=offline.API)
+            return ModelTarget(provider=OFFLINE_PROVIDER, model=model_name, api=offline.API, price=FREE)
         if known is None:
             names = _listed([*providers, OFFLINE_PROVIDER])
             raise InvalidRequest(f"unknown model provider {_shown(provider_name)}; configured: {names}")

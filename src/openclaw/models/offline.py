@@ -26,7 +26,7 @@ from openclaw.domain.transcript import (
     UserMessage,
     text_of,
 )
-from openclaw.engine.ports import ModelDone, ModelEvent, ModelPrice, ModelRequest, TextDelta
+from openclaw.engine.ports import ModelDone, ModelEvent, ModelRequest, TextDelta
 from openclaw.models.accounting import estimate_tokens, make_usage
 from openclaw.models.offline_tasks import HELP_LINES, answer_as_helper, follow_up, read_order
 
@@ -88,7 +88,7 @@ class OfflineModel:
             content += (ToolCallBlock(call_id, answer.tool, answer.arguments),)
             stop_reason = "toolUse"
         usage = make_usage(
-            ModelPrice(),
+            request.target.price,
             input_tokens=estimate_tokens(_request_chars(request)),
             output_tokens=estimate_tokens(len(answer.text)),
         )

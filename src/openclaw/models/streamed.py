@@ -6,13 +6,14 @@ patience and its end are the same for all of them.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from functools import partial
 
 import aiohttp
 from msgspec import Struct
 
-from openclaw.engine.ports import ModelEvent, ModelRequest
+from openclaw.engine.ports import ModelEvent, ModelRequest, ModelTarget
 from openclaw.models.reply import Reply
 from openclaw.models.transport import (
     CONNECT_TIMEOUT_S,
@@ -26,10 +27,23 @@ from openclaw.models.transport import (
 
 
 class Wire(Struct, frozen=True):
-    """One dialect of HTTP: the reader of a reply, and the call that a request becomes."""
+    """One dialect of HTTP: the reader of a reply, and what a request becomes. `locate` as in `Call`."""
 
     read: Callable[[ModelRequest], Reply]
-    call: Callable[[ModelRequest], Call]
+    url: Callable[[ModelTarget], str]
+    headers: Callable[[ModelTarget], Mapping[str, str]]
+    encode: Callable[[ModelRequest], bytes]
+    locate: Callable[[ModelRequest, int], int | None]
+
+    def call(self, request: ModelRequest) -> Call:
+        target = request.target
+        return Call(
+            target,
+            self.url(target),
+            self.headers(target),
+            partial(self.encode, request),
+            partial(self.locate, request),
+        )
 
 
 class StreamedModel:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 from collections.abc import Collection
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from openclaw.domain.hosts import is_loopback
 from openclaw.protocol.connect import NODE, ConnectParams, Role, check_role
 from openclaw.protocol.device import DeviceRefused, VerifiedDevice
 from openclaw.protocol.errors import INVALID_REQUEST, NOT_PAIRED, UNAVAILABLE, ErrorShape
@@ -284,7 +284,7 @@ def _check_origin(
     if parsed is None:
         return _refuse_origin("origin missing or invalid")
     allowed = {normalize_origin(entry) for entry in allowed_origins}
-    if parsed in allowed or (local_pages and _is_loopback_origin(parsed)):
+    if parsed in allowed or (local_pages and is_loopback(urlsplit(parsed).hostname or "")):
         return None
     return _refuse_origin("origin not allowed")
 
@@ -310,13 +310,3 @@ def normalize_origin(origin: str) -> str | None:
         return None
     shown = f"[{host}]" if ":" in host else host
     return f"{scheme}://{shown}" + ("" if port in (None, _DEFAULT_PORTS[scheme]) else f":{port}")
-
-
-def _is_loopback_origin(origin: str) -> bool:
-    host = urlsplit(origin).hostname or ""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

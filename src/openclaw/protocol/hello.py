@@ -12,9 +12,11 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from openclaw.protocol.auth import AuthMethod, AuthMode, AuthOk
+from openclaw.protocol.connect import NODE
 from openclaw.protocol.events import EVENTS
 from openclaw.protocol.frames import StateVersion
 from openclaw.protocol.methods import METHODS
+from openclaw.protocol.nodes import NODE_METHODS
 from openclaw.protocol.scopes import ADMIN, READ, holds_scope
 
 Json = dict[str, Any]
@@ -108,7 +110,7 @@ def hello_ok(
     session_defaults: SessionDefaults,
     auth_mode: AuthMode,
     max_payload: int,
-    methods: Iterable[str] = METHODS,
+    methods: Iterable[str] | None = None,
     config_path: str | None = None,
     state_dir: str | None = None,
     capabilities: tuple[str, ...] = (),
@@ -119,12 +121,17 @@ def hello_ok(
     admins; a client without read gets no session keys.
     """
     is_admin = holds_scope(auth.scopes, ADMIN)
+    open_to_it: Iterable[str] = NODE_METHODS if auth.role == NODE else METHODS
     if not holds_scope(auth.scopes, READ):
         health = {name: health[name] for name in _PUBLIC_HEALTH if name in health}
     return HelloOk(
         protocol=protocol,
         server=server,
-        features=Features(methods=tuple(methods), events=tuple(EVENTS), capabilities=capabilities),
+        features=Features(
+            methods=tuple(open_to_it if methods is None else methods),
+            events=tuple(EVENTS),
+            capabilities=capabilities,
+        ),
         snapshot=Snapshot(
             presence=presence,
             health=health,

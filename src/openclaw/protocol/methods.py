@@ -43,6 +43,7 @@ from openclaw.protocol.connect import OPERATOR, ClosedObject, Role
 from openclaw.protocol.errors import clip
 from openclaw.protocol.frames import Request
 from openclaw.protocol.intake import contains_nul, holds_huge_number
+from openclaw.protocol.nodes import NODE_METHODS
 from openclaw.protocol.scopes import ADMIN, PAIRING, READ, WRITE, check_scope
 from openclaw.protocol.violations import MAX_NAME_CHARS, describe_violation
 
@@ -111,6 +112,9 @@ METHODS: Final[Mapping[str, MethodSpec]] = {
     "node.pair.list": MethodSpec(_NOTHING, results_system.NodePairs, PAIRING),
     "question.list": MethodSpec(_NOTHING, results_system.QuestionList, READ),
     "logs.tail": MethodSpec(params_system.LogsTailParams, results_system.LogsTail, READ),
+    "diagnostics.list": MethodSpec(
+        params_system.DiagnosticsListParams, results_system.DiagnosticsList, ADMIN
+    ),
     "usage.status": MethodSpec(_NOTHING, results_system.UsageStatus, READ),
     "usage.cost": MethodSpec(params_system.UsageCostParams, results_system.UsageCost, READ),
     "wake": MethodSpec(params_system.WakeParams, results_system.EventTaken, WRITE),
@@ -221,6 +225,7 @@ METHODS: Final[Mapping[str, MethodSpec]] = {
     "pairing.remove": MethodSpec(params_channels.PairingRemoveParams, results_channels.PairingRemoved, ADMIN),
     "chat.history": MethodSpec(params.ChatHistoryParams, results.ChatHistory, READ),
     "chat.startup": MethodSpec(params_sessions.ChatStartupParams, results.ChatStarted, READ),
+    "chat.message.get": MethodSpec(params_sessions.ChatMessageGetParams, results.ChatMessage, READ),
     "chat.metadata": MethodSpec(params_sessions.ChatMetadataParams, results.ChatMetadata, READ),
     "chat.send": MethodSpec(params.ChatSendParams, results.ChatSent, WRITE),
     "chat.abort": MethodSpec(params.ChatAbortParams, results.ChatAborted, WRITE),
@@ -271,8 +276,8 @@ def _decoder(kind: type[ClosedObject]) -> msgspec.json.Decoder[ClosedObject]:
 
 
 # Large frames are read on a thread, and msgspec must not learn a type on two threads: it learns here.
-for _spec in METHODS.values():
-    _decoder(_spec.params)
+for _kind in (*(spec.params for spec in METHODS.values()), *(spec.params for spec in NODE_METHODS.values())):
+    _decoder(_kind)
 
 
 def required_scope(
@@ -290,7 +295,10 @@ def admit_call(
 ) -> ClosedObject:
     """The parameters of a call that may go ahead; InvalidRequest or Forbidden otherwise (RPC-3)."""
     if role != OPERATOR:
-        raise InvalidRequest(f"unauthorized role: {role}")
+        own = NODE_METHODS.get(request.method)
+        if own is None:
+            raise InvalidRequest(f"unauthorized role: {role}")
+        return _decode(request.method, own.params, request.params)
     spec = find_method(request.method, methods)
     check_scope(scopes, spec.scope)
     call_params = _decode(request.method, spec.params, request.params)

@@ -33,6 +33,8 @@ class ChannelsAttachParams(ClosedObject, frozen=True, kw_only=True):
     typing: bool = False
     threads: bool = False
     case_sensitive_ids: bool = False
+    # When the platform's credential was last found to be good; `/status` shows it (CMD-1).
+    credentials_refreshed_at: Annotated[int, Meta(ge=0)] | None = None
 
 
 class ChannelsDetachParams(ClosedObject, frozen=True, kw_only=True):

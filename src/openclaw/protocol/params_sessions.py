@@ -29,6 +29,7 @@ DEFAULT_USAGE_SESSIONS: Final = 50
 DEFAULT_TREE_NODES: Final = 1000
 DEFAULT_SEARCH_HITS: Final = 20
 DEFAULT_WINDOWS: Final = 50
+DEFAULT_MESSAGE_CHARS: Final = 1_000_000
 
 
 # -- changing ----------------------------------------------------------------------------------
@@ -156,6 +157,16 @@ class ChatStartupParams(HistoryFields, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if (self.session_key is None) == (self.short_id is None):
             raise ValueError("give sessionKey or shortId, one of them")
+
+
+class ChatMessageGetParams(ClosedObject, frozen=True, kw_only=True):
+    """One message, whole: `chat.history` cuts long ones. `sessionId` names an earlier conversation."""
+
+    session_key: SessionKeyText
+    message_id: IdText
+    session_id: IdText | None = None
+    agent_id: IdText | None = None
+    max_chars: Positive = DEFAULT_MESSAGE_CHARS
 
 
 class ChatMetadataParams(ClosedObject, frozen=True, kw_only=True):

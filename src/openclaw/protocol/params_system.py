@@ -56,6 +56,10 @@ class LogsTailParams(ClosedObject, frozen=True, kw_only=True):
     max_bytes: Annotated[int, Meta(ge=1, le=1_000_000)] = 250_000
 
 
+class DiagnosticsListParams(ClosedObject, frozen=True, kw_only=True):
+    limit: Annotated[int, Meta(ge=1, le=500)] = 50
+
+
 class UsageCostParams(ClosedObject, frozen=True, kw_only=True):
     """The last `days`, today included, or the days from `startDate` to `endDate`."""
 

@@ -194,6 +194,14 @@ class ChatStarted(ChatHistory, frozen=True, kw_only=True):
     metadata: Json
 
 
+class ChatMessage(Answer, frozen=True, kw_only=True):
+    """`message` when `ok`, else why there is none."""
+
+    ok: bool
+    message: Json | None = None
+    unavailable_reason: Literal["not_found", "oversized", "not_visible"] | None = None
+
+
 class ChatMetadata(Answer, frozen=True, kw_only=True):
     models: list[Json]
     commands: list[Json]

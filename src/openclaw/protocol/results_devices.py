@@ -16,7 +16,9 @@ class TokenShown(Answer, frozen=True, kw_only=True):
     last_used_at_ms: int
 
 
-class PairedDevice(Answer, frozen=True, kw_only=True):
+class DeviceShown(Answer, frozen=True, kw_only=True):
+    """What is told of every device, paired or not."""
+
     device_id: str
     public_key: str
     platform: str
@@ -25,6 +27,11 @@ class PairedDevice(Answer, frozen=True, kw_only=True):
     role: str
     roles: list[str]
     scopes: list[str]
+    display_name: str | None = None
+    device_family: str | None = None
+
+
+class PairedDevice(DeviceShown, frozen=True, kw_only=True):
     approved_via: str
     created_at_ms: int
     approved_at_ms: int
@@ -32,28 +39,16 @@ class PairedDevice(Answer, frozen=True, kw_only=True):
     last_seen_reason: str
     connected: bool
     tokens: list[TokenShown]
-    display_name: str | None = None
-    device_family: str | None = None
 
 
-class PendingDevice(Answer, frozen=True, kw_only=True):
+class PendingDevice(DeviceShown, frozen=True, kw_only=True):
     """A request that waits for the owner; also the payload of `device.pair.requested`."""
 
     request_id: str
-    device_id: str
-    public_key: str
-    platform: str
-    client_id: str
-    client_mode: str
-    role: str
-    roles: list[str]
-    scopes: list[str]
     reason: str
     remote_ip: str
     ts: int
     expires_at_ms: int
-    display_name: str | None = None
-    device_family: str | None = None
 
 
 class PairResolved(Answer, frozen=True, kw_only=True):

@@ -101,6 +101,20 @@ class UsageCost(Answer, frozen=True, kw_only=True):
     totals: Json
 
 
+class DiagnosticShown(Answer, frozen=True, kw_only=True):
+    """`kind`: start, stop, crash, recovery, refused, watchdog or doctor."""
+
+    at: int
+    kind: str
+    detail: str
+
+
+class DiagnosticsList(Answer, frozen=True, kw_only=True):
+    """The events of the gateway's own life, oldest first."""
+
+    events: list[DiagnosticShown]
+
+
 class NodeList(Answer, frozen=True, kw_only=True):
     ts: int
     nodes: list[Json]

@@ -20,9 +20,8 @@ from msgspec import Struct
 
 from openclaw.domain import lifecycle
 from openclaw.domain.entry import SessionEntry
-from openclaw.domain.origin import update_last_route
 from openclaw.errors import IdempotencyConflict
-from openclaw.store import conversations, inbox, outbox, runs, sessions, transcript, undoing
+from openclaw.store import inbox, outbox, runs, sessions, transcript, undoing
 from openclaw.store.database import Database, Row, Transaction
 from openclaw.store.inbox import NewInput
 from openclaw.store.records import (
@@ -268,18 +267,7 @@ def _place(tx: Transaction, new: NewInput, session_id: str, now_ms: int) -> tupl
     """The session of a command, created if missing, with origin and route as the surface told (ORG-3)."""
     row, created = sessions.find_or_create(tx, new.seed, session_id, now_ms)
     inbound = new.inbound
-    if inbound is None:
-        return row, created
-    if inbound.place is not None:
-        conversations.link(tx, row.session_key, inbound.place, now_ms)
-    entry = update_last_route(
-        row.entry,
-        inbound.context,
-        now_ms=now_ms,
-        dm_scope=inbound.dm_scope,
-        sole_owner=inbound.sole_owner,
-    )
-    return sessions.modify(tx, row, lambda old: entry or old, now_ms), created
+    return (row if inbound is None else inbox.note_route(tx, row, inbound, now_ms)), created
 
 
 def _insert(

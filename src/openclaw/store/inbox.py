@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from openclaw.domain import lifecycle, queueing
 from openclaw.domain.entry import SessionEntry
-from openclaw.domain.origin import DmScope, InboundContext, apply_inbound
+from openclaw.domain.origin import DmScope, InboundContext, apply_inbound, update_last_route
 from openclaw.domain.policy import SendPolicy, decide_send, send_facts
 from openclaw.domain.queueing import QueueConfig
 from openclaw.domain.resets import StartEmpty
@@ -234,6 +234,20 @@ def _text_of(item: QueuedInput) -> str:
     if isinstance(content, str):
         return content
     return " ".join(block.text for block in content if isinstance(block, TextBlock))
+
+
+def note_route(tx: Transaction, row: SessionRow, inbound: Inbound, now_ms: int) -> SessionRow:
+    """Keep origin, route and place of what starts no turn (ORG-3, ORG-4)."""
+    if inbound.place is not None:
+        conversations.link(tx, row.session_key, inbound.place, now_ms)
+    entry = update_last_route(
+        row.entry,
+        inbound.context,
+        now_ms=now_ms,
+        dm_scope=inbound.dm_scope,
+        sole_owner=inbound.sole_owner,
+    )
+    return sessions.modify(tx, row, lambda old: entry or old, now_ms)
 
 
 def _describe(tx: Transaction, row: SessionRow, inbound: Inbound | None, now_ms: int) -> SessionRow | None:

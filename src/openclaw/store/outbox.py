@@ -19,7 +19,9 @@ from openclaw.store.statements import load_statements
 SQL = load_statements("outbox.sql")
 
 
-class Delivery(Struct, frozen=True):
+class Delivery(Struct, frozen=True, rename="camel"):
+    """One delivery on its way. `body` is what the channel gets."""
+
     delivery_no: int
     idempotency_key: str
     session_key: str

@@ -15,7 +15,7 @@ from openclaw.domain.deliverystatus import DeliveryPart
 from openclaw.errors import InvalidRequest
 from openclaw.store import outbox
 from openclaw.store.database import Database, Row, Transaction
-from openclaw.store.outbox import SQL
+from openclaw.store.outbox import SQL, Delivery
 
 # So long may a delivery that a person sends again wait for its channel.
 RETRY_LIFE_MS = 15 * 60 * 1000
@@ -24,22 +24,9 @@ _LAST = 2**62
 _SHOWN_CHARS = 120
 
 
-class DeliveryRow(Struct, frozen=True, rename="camel"):
-    """One delivery with its fate. `body` is what the channel gets."""
+class DeliveryRow(Delivery, frozen=True, rename="camel"):
+    """One delivery with its fate."""
 
-    delivery_no: int
-    idempotency_key: str
-    session_key: str
-    run_id: str | None
-    channel: str
-    target: str
-    account_id: str | None
-    thread_id: str | None
-    body: bytes
-    state: str
-    attempts: int
-    created_at: int
-    expires_at: int
     updated_at: int
     error: str | None
 

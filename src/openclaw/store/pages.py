@@ -97,6 +97,16 @@ class Pages:
         """
         return await self._database.read(lambda tx: _page(tx, asked))
 
+    async def message(
+        self, session_key: str, entry_id: str, session_id: str | None = None
+    ) -> StoredEntry | None:
+        """One entry of a conversation by its id, looked for among the newest. None when it is not there.
+
+        InvalidRequest when `session_id` names no conversation of this session.
+        """
+        asked = PageAsked(session_key, 1, session_id=session_id)
+        return await self._database.read(lambda tx: _message(tx, asked, entry_id))
+
     async def since(self, session_key: str, session_id: str, seq: int, limit: int) -> Since | None:
         """What came after `seq` of this window. None when it is not the current one any more, when it
         does not reach so far, or when more than `limit` messages came: then the client starts over.
@@ -124,13 +134,20 @@ class Pages:
         return await self._database.read(lambda tx: _by_short_id(tx, short_id))
 
 
+def _message(tx: Transaction, asked: PageAsked, entry_id: str) -> StoredEntry | None:
+    session = sessions.find(tx, asked.session_key)
+    if session is None:
+        return None
+    window_no, _ = _window(tx, session, asked)
+    seq = _seq_of(tx, window_no, entry_id)
+    return None if seq is None else transcript.entry_at(tx, window_no, seq)
+
+
 def _page(tx: Transaction, asked: PageAsked) -> Page | None:
     session = sessions.find(tx, asked.session_key)
     if session is None:
         return None
-    window_no, session_id = session.window_no, session.entry.session_id
-    if asked.session_id not in (None, session_id):
-        window_no, session_id = _earlier_window(tx, asked)
+    window_no, session_id = _window(tx, session, asked)
     offset, before = _place(tx, window_no, asked)
     entries = transcript.tail(tx, window_no, asked.limit + 1, before_seq=before, people_only=True)
     return Page(
@@ -145,7 +162,10 @@ def _page(tx: Transaction, asked: PageAsked) -> Page | None:
     )
 
 
-def _earlier_window(tx: Transaction, asked: PageAsked) -> tuple[int, str]:
+def _window(tx: Transaction, session: SessionRow, asked: PageAsked) -> tuple[int, str]:
+    """The conversation that is asked for: the current one, or an earlier one of the same session."""
+    if asked.session_id in (None, session.entry.session_id):
+        return session.window_no, session.entry.session_id
     window = sessions.window(tx, asked.session_id or "")
     if window is None or window.session_key != asked.session_key:
         raise InvalidRequest(f"No session found: {asked.session_id}")

@@ -13,7 +13,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from openclaw.domain.entry import SessionEntry
-from openclaw.domain.origin import update_last_route
 from openclaw.domain.visibility import VisibilityScope
 from openclaw.errors import VersionConflict
 from openclaw.store import conversations, inbox, outbox, runs, search, sessions, transcript, undoing
@@ -120,16 +119,7 @@ class Store:
                 if update_only:
                     return None
                 row = sessions.create(tx, seed, session_id, now_ms)
-            if inbound.place is not None:
-                conversations.link(tx, row.session_key, inbound.place, now_ms)
-            entry = update_last_route(
-                row.entry,
-                inbound.context,
-                now_ms=now_ms,
-                dm_scope=inbound.dm_scope,
-                sole_owner=inbound.sole_owner,
-            )
-            return sessions.modify(tx, row, lambda _old: entry or row.entry, now_ms)
+            return inbox.note_route(tx, row, inbound, now_ms)
 
         return await self._database.write(unit)
 

@@ -23,6 +23,8 @@ SQL = load_statements("transcript.sql")
 _CHANGED_ID = load_statements("imports.sql")["changed_id"]
 BLOB_BYTES = 64 * 1024
 PREVIEW_CHARS = 300
+# Whose last words a list shows: what a tool answered is for the model.
+_SPEAKERS = frozenset(("user", "assistant"))
 LAST = 1 << 62
 # Set in the salt of an imported window: ids that came with the file may be the ids of entries to come.
 FOREIGN_IDS = 1 << 32
@@ -67,7 +69,7 @@ def append(
         (
             count, len(shown), now_ms,
             next((_clip(draft.text) for draft in shown if draft.role == "user" and draft.text), None),
-            next((_clip(draft.text) for draft in reversed(shown) if draft.text), None),
+            next((_clip(one.text) for one in reversed(shown) if one.text and one.role in _SPEAKERS), None),
             session_key, window_no,
         ),
     )  # fmt: skip

@@ -7,10 +7,12 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from openclaw.tui.text import age, safe_line, thousands
+from openclaw.domain.terminaltext import age, tokens
+from openclaw.tui.text import safe_line
 
 Json = dict[str, Any]
 MAX_TITLE: Final = 120
+MINUTE_MS: Final = 60_000
 RUNNING, UNREAD, QUIET = "●", "◆", " "
 
 
@@ -50,8 +52,11 @@ def mark_of(row: Mapping[str, Any], open_key: str) -> str:
 
 
 def age_of(row: Mapping[str, Any], now_ms: int) -> str:
+    """In minutes at the least: the list is not drawn every second."""
     at_ms = last_used_ms(row)
-    return age(now_ms - at_ms) if at_ms else ""
+    if not at_ms:
+        return ""
+    return age(now_ms - at_ms) if now_ms - at_ms >= MINUTE_MS else "now"
 
 
 def last_used_ms(row: Mapping[str, Any]) -> int:
@@ -77,7 +82,7 @@ def facts_of(row: Mapping[str, Any]) -> str:
     used, room = row.get("totalTokens"), row.get("contextTokens")
     parts = [model] if model else []
     if isinstance(used, int) and isinstance(room, int) and room > 0:
-        parts.append(f"{thousands(used)}/{thousands(room)} tokens")
+        parts.append(f"{tokens(used)}/{tokens(room)} tokens")
     level = row.get("thinkingLevel")
     if isinstance(level, str) and level != "off":
         parts.append(f"thinking {safe_line(level, 20)}")
@@ -114,10 +119,10 @@ def branches_of(nodes: Sequence[Json]) -> list[Branch]:
 def branch_words(row: Mapping[str, Any]) -> str:
     """How a helper is doing, in few words."""
     status = "running" if row.get("hasActiveRun") else str(row.get("status") or "")
-    tokens, cost = row.get("totalTokens"), row.get("estimatedCostUsd")
+    used, cost = row.get("totalTokens"), row.get("estimatedCostUsd")
     parts = [safe_line(status, 20)] if status else []
-    if isinstance(tokens, int) and tokens:
-        parts.append(thousands(tokens))
+    if isinstance(used, int) and used:
+        parts.append(tokens(used))
     if isinstance(cost, int | float) and cost > 0:
         parts.append(f"${cost:.2f}" if cost >= 0.005 else "<1¢")
     return " ".join(parts)

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from openclaw.protocol.messages import text_of
 from openclaw.tui.items import (
     Item,
     Kind,
@@ -21,7 +22,6 @@ from openclaw.tui.items import (
     items_of,
     run_of,
     seq_of,
-    text_of,
     with_result,
 )
 from openclaw.tui.text import safe_line, safe_text

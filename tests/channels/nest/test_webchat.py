@@ -22,6 +22,10 @@ async def test_the_main_session_is_offered_and_holds_what_every_channel_said(nes
         for spelling in (offered["mainSessionKey"], offered["mainKey"]):
             history = await client.call("chat.history", {"sessionKey": spelling})
             assert "from the loft" in str(history["messages"]), spelling
+            assert history["messages"][0]["provenance"] == {
+                "kind": "external_user",
+                "sourceChannel": "pigeon",
+            }, "where it came from is told"
         final = await client.say(offered["mainSessionKey"], "from the page", "run-1")
         assert final["message"]["content"][0]["text"] == "You said: from the page"
         asked = str(nest.model.requests[-1].body["messages"])

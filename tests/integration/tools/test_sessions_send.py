@@ -116,13 +116,15 @@ async def test_without_waiting_it_is_handed_over_and_the_target_announces_on_its
 
 @pytest.mark.spec("A2A-5", "A2A-6")
 @pytest.mark.parametrize(
-    ("reply", "status"),
-    [(FakeReply(texts=("slow",), hang_after=0), "timeout"), (FakeReply(status=401, body={}), "error")],
+    ("reply", "patience_s", "status"),
+    [(FakeReply(texts=("slow",), hang_after=0), 1, "timeout"), (FakeReply(status=401, body={}), 60, "error")],
 )
-async def test_a_late_and_a_failed_reply_are_told(house: House, reply: FakeReply, status: str) -> None:
+async def test_a_late_and_a_failed_reply_are_told(
+    house: House, reply: FakeReply, patience_s: int, status: str
+) -> None:
     talk = Talk(
         house,
-        anna=[send(sessionKey="bob", message="quick?", timeoutSeconds=1), text("ok")],
+        anna=[send(sessionKey="bob", message="quick?", timeoutSeconds=patience_s), text("ok")],
         bob=[text("hello, I am bob"), reply],
     )
     async with house.gateway() as gateway, client_of(gateway) as client:

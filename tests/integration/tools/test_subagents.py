@@ -60,6 +60,17 @@ class Play:
         return self.parent.pop(0) if self.parent else FakeReply(texts=("nothing more",))
 
 
+def held(reply: FakeReply) -> FakeReply:
+    """The same reply, once the model may speak: see `at_rest`."""
+    return msgspec.structs.replace(reply, hang_after=-1)
+
+
+async def at_rest(house: House, client: WireClient, run_id: str = "run-1") -> None:
+    """Let the helpers speak when the turn of their parent is over; what ends earlier is told in that turn."""
+    await client.ended(run_id)
+    house.model.release()
+
+
 async def until(check: Any) -> None:
     async with asyncio.timeout(60):
         while True:
@@ -85,7 +96,9 @@ async def test_a_helper_does_its_task_and_its_result_wakes_the_parent(
         FakeReply(calls=(call("sessions_yield", "call_2", message="waiting for the count"),)),
         FakeReply(texts=("There are 42 sheep.",)),
     )
+    play.task = held(play.task)
     await client.call("chat.send", {"sessionKey": KEY, "message": "how many?", "idempotencyKey": "run-1"})
+    await at_rest(house, client)
     told = await client.wait_for(
         lambda e: e["event"] == "chat" and e["payload"].get("state") == "final"
         and "42 sheep" in json.dumps(e["payload"].get("message") or "")
@@ -129,8 +142,10 @@ async def test_a_silent_helper_wakes_only_a_parent_that_waits(
         after,
         FakeReply(texts=("I heard.",)),
     )
+    play.task = held(play.task)
     play.announcement = FakeReply(texts=(" ANNOUNCE_SKIP " if waits else "NO_REPLY",))
     await client.call("chat.send", {"sessionKey": KEY, "message": "go", "idempotencyKey": "run-1"})
+    await at_rest(house, client)
 
     async def settled() -> bool:
         row = (await client.call("sessions.list", {"spawnedBy": KEY}))["sessions"]
@@ -159,8 +174,9 @@ async def test_a_helper_that_fails_says_so_and_announces_nothing_itself(
         FakeReply(calls=(call("sessions_yield", "call_2"),)),
         FakeReply(texts=("It failed.",)),
     )
-    play.task = FakeReply(status=401, body={"error": {"message": "no key"}})
+    play.task = held(FakeReply(status=401, body={"error": {"message": "no key"}}))
     await client.call("chat.send", {"sessionKey": KEY, "message": "go", "idempotencyKey": "run-1"})
+    await at_rest(house, client)
     await until(lambda: _true(len(play.parents) == 3))
     block = last_said(play.parents[2])
     assert "Status: error: fake/one" in block
@@ -278,10 +294,13 @@ async def test_the_result_goes_where_the_request_came_from(house: House, gateway
         FakeReply(calls=(call("sessions_yield", "call_2"),)),
         FakeReply(texts=("There are 42.",)),
     )
+    play.task = held(play.task)
     seed = SessionSeed(KEY, "main", "main")
     await store.edit_session(seed, lambda e: _routed(e, route), session_id="w-1", now_ms=clock.now_ms())
     body = UserInput("how many?", clock.now_ms(), route=route, deliver=True)
     await turns.accept(Incoming("run-1", seed, "channel", "42", body))
+    assert await turns.wait("run-1", 60) is not None
+    house.model.release()
     await until(lambda: _true(len(play.parents) == 3))
 
     async def delivered() -> bool:

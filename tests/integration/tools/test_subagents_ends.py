@@ -17,7 +17,17 @@ from tests.fakes.clock import MovableClock
 from tests.fakes.openai_server import FakeReply
 from tests.fakes.wire_client import WireClient
 from tests.integration.conftest import House, client_of
-from tests.integration.tools.test_subagents import KEY, Play, call, is_child, last_said, results, until
+from tests.integration.tools.test_subagents import (
+    KEY,
+    Play,
+    at_rest,
+    call,
+    held,
+    is_child,
+    last_said,
+    results,
+    until,
+)
 from tests.integration.tools.test_subagents_details import HANGING, OK, spawn
 
 YIELD = FakeReply(calls=(call("sessions_yield", "y1"),))
@@ -53,7 +63,7 @@ async def test_a_helper_without_last_words_shows_what_it_had(
     play = Play(house, spawn(), YIELD, FakeReply(texts=("heard",)))
     reading = FakeReply(texts=(words,) if words else (), calls=(call("read", "read_1", path="sheep.txt"),))
     silent = FakeReply(texts=("NO_REPLY",))
-    steps = [reading, silent]
+    steps = [held(reading), silent]
     play.announcement = FakeReply(texts=("Status: great\nResult:\nNotes: none",))
     decide = play.decide
 
@@ -64,6 +74,7 @@ async def test_a_helper_without_last_words_shows_what_it_had(
 
     house.model.decide = by_turn
     await client.call("chat.send", {"sessionKey": KEY, "message": "go", "idempotencyKey": "run-1"})
+    await at_rest(house, client)
     await until(lambda: _true(len(play.parents) == 3))
     (block,) = await blocks(play)
     assert line(block, "Status") == "Status: success"

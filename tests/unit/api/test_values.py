@@ -2,45 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from openclaw.api.failures import ToolFailed, tool_refusal
-from openclaw.api.values import History, SessionInfo, text_of
+from openclaw.api.values import History, SessionInfo
 from openclaw.errors import Forbidden
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=8,
-)
-
-
-@pytest.mark.parametrize(
-    ("message", "text"),
-    [
-        ({"content": "plain"}, "plain"),
-        (
-            {"content": [{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}]},
-            "a\nb",
-        ),
-        ({"content": [{"type": "thinking", "text": "no"}]}, ""),
-        ({"content": [{"type": "text"}, {"type": "text", "text": None}, "x"]}, ""),
-        ({}, ""),
-    ],
-)
-def test_the_words_of_a_message(message: dict[str, Any], text: str) -> None:
-    assert text_of(message) == text
-
-
-@given(st.dictionaries(st.sampled_from(["content", "role"]), JSON))
-@settings(max_examples=200, deadline=None)
-def test_any_message_has_words_or_none(message: dict[str, Any]) -> None:
-    assert isinstance(text_of(message), str)
 
 
 def test_a_history_tells_who_said_what() -> None:

@@ -6,7 +6,6 @@ who connected and what was called.
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 import uuid
@@ -138,13 +137,6 @@ def _close(peer: ServerConnection, outcome: CloseWith) -> None:
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def free_port() -> int:
-    """A port of this machine on which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openclaw.cli.chat_input import MORE, PROMPT, piped_lines, read_message, terminal_lines
-from openclaw.cli.conversation import Piece, attachments_of, moment, pieces_of, text_of, tool_calls_of
+from openclaw.cli.conversation import Piece, attachments_of, pieces_of, tool_calls_of
 from openclaw.cli.screen import Screen
+from openclaw.protocol.messages import text_of
 
 
 def messages(*lines: str) -> list[str]:
@@ -162,8 +163,3 @@ def test_messages_of_any_shape_become_lines() -> None:
 def test_a_tool_call_is_one_short_line(arguments: object, line: str) -> None:
     call = {"content": [{"type": "toolCall", "name": "t", "arguments": arguments}]}
     assert [piece.text for piece in tool_calls_of(call)] == [line]
-
-
-def test_moments_that_are_none_are_left_out() -> None:
-    assert moment(None) == "" and moment("yesterday") == "" and moment(-1) == "" and moment(10**18) == ""
-    assert len(moment(1_800_000_000_000)) == len("2027-01-15 08:00")

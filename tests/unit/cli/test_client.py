@@ -25,7 +25,8 @@ from openclaw.cli.place import CredentialSource, Place, place_at
 from openclaw.cli.refusals import connection_refused, read_refusal
 from openclaw.errors import InvalidRequest, Overloaded
 from openclaw.protocol.scopes import READ, WRITE
-from tests.unit.cli.fake_gateway import TOKEN, FakeGateway, HangUp, Json, Silence, Twice, free_port, running
+from tests.fakes.ports import free_port
+from tests.unit.cli.fake_gateway import TOKEN, FakeGateway, HangUp, Json, Silence, Twice, running
 
 
 def place_of(gateway: FakeGateway, token: str | None = TOKEN, source: CredentialSource = "config") -> Place:

@@ -12,8 +12,9 @@ import pytest
 from openclaw.cli.dashboard import page_url
 from openclaw.cli.place import place_at
 from openclaw.protocol.scopes import ADMIN
+from tests.fakes.ports import free_port
 from tests.unit.cli.conftest import Command
-from tests.unit.cli.fake_gateway import TOKEN, FakeGateway, free_port, running
+from tests.unit.cli.fake_gateway import TOKEN, FakeGateway, running
 
 CODE = "c0de" * 10
 EXPIRES = (int(time.time()) + 60) * 1000

@@ -15,7 +15,8 @@ from openclaw.config.credentials import secrets
 from openclaw.config.load import config_path, load_or_raise
 from openclaw.errors import ConfigInvalid
 from openclaw.protocol.scopes import ADMIN
-from tests.unit.cli.fake_gateway import FakeGateway, free_port, running
+from tests.fakes.ports import free_port
+from tests.unit.cli.fake_gateway import FakeGateway, running
 
 CONFIG = """{
   gateway: { bind: "lan", auth: { mode: "password", password: "open sesame 123" } },

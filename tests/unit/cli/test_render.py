@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from openclaw.cli.render import Column, print_json, print_table
+from openclaw.cli.render import Column, print_json, print_table, say
 
 PROGRAM = """
 from openclaw.cli.render import Column, print_json, print_labels, print_table
@@ -23,13 +23,13 @@ print_json({"a": [1]})
 """
 
 
-def on_terminal(home: Path, **env: str) -> str:
+def on_terminal(home: Path, program: str = PROGRAM, **env: str) -> str:
     """What the program writes to a terminal of 60 columns."""
     controller, terminal = pty.openpty()
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "60", "TERM": "xterm-256color"}
     try:
         process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM], stdout=terminal, stderr=terminal, env=environment | env
+            [sys.executable, "-c", program], stdout=terminal, stderr=terminal, env=environment | env
         )
         os.close(terminal)
         written = b""
@@ -64,6 +64,64 @@ def test_colours_can_be_refused(home: Path, env: dict[str, str]) -> None:
     assert "gateway: running at" in written.replace("\x1b[1m", "").replace("\x1b[0m", "")
     if "TERM" in env:
         assert "\x1b" not in written
+
+
+NARROW = """
+from openclaw.cli.render import Column, print_table
+columns = (Column("Kind"), Column("Key", fold=True), Column("Title", fold=True), Column("Flags"))
+print_table(columns, [["direct", "k" * 40, "a title of some words", ""], ["group", "g", "t", "new"]])
+"""
+
+
+@pytest.mark.parametrize(("columns", "is_table"), [("49", True), ("48", False)])
+def test_a_table_that_cannot_be_read_becomes_lines(home: Path, columns: str, is_table: bool) -> None:
+    written = on_terminal(home, NARROW, TERM="dumb", COLUMNS=columns).splitlines()
+    assert max(map(len, written)) <= int(columns)
+    if is_table:
+        assert written[0].split() == ["Kind", "Key", "Title", "Flags"]
+        return
+    assert written == [
+        "Kind:  direct", f"Key:   {'k' * 40}", "Title: a title of some words", "",
+        "Kind:  group", "Key:   g", "Title: t", "Flags: new",
+    ]  # fmt: skip
+
+
+SENTENCES = """
+import sys
+from openclaw.cli.render import print_labels, say
+words = "no gateway at ws://127.0.0.1:18789 — start one with `openclaw gateway run`"
+say(words, hanging=2, err=True)
+say("short\\n" + "w" * 70 + " end")
+print_labels([("gateway", words), ("", "more")])
+"""
+
+
+def test_sentences_are_broken_between_words_on_a_terminal(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = on_terminal(home, SENTENCES, TERM="dumb")
+    assert plain.splitlines() == [
+        "no gateway at ws://127.0.0.1:18789 — start one with",
+        "  `openclaw gateway run`",
+        "short",
+        "w" * 70,
+        "end",
+        "gateway: no gateway at ws://127.0.0.1:18789 — start one with",
+        "         `openclaw gateway run`",
+        "         more",
+    ]
+    narrow = on_terminal(home, SENTENCES, TERM="dumb", COLUMNS="30").splitlines()
+    assert narrow[:2] == ["no gateway at", "  ws://127.0.0.1:18789 — start"]
+    say("word " * 60, hanging=2)
+    assert capsys.readouterr().out == "word " * 60 + "\n", "a pipe gets whole lines"
+
+
+@pytest.mark.parametrize("columns", ["0", "none", ""])
+def test_a_width_that_makes_no_sense_is_not_believed(home: Path, columns: str) -> None:
+    written = on_terminal(home, SENTENCES, TERM="dumb", COLUMNS=columns)
+    assert written.splitlines()[:2] == [
+        "no gateway at ws://127.0.0.1:18789 — start one with `openclaw gateway run`", "short",
+    ]  # fmt: skip
 
 
 @pytest.mark.spec("CLI-3")

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from openclaw.protocol.scopes import READ
+from tests.fakes.ports import free_port
 from tests.unit.cli.conftest import Command
-from tests.unit.cli.fake_gateway import FakeGateway, Json, free_port, listing_of, running, session
+from tests.unit.cli.fake_gateway import FakeGateway, Json, listing_of, running, session
 
 MINUTE = 60_000
 

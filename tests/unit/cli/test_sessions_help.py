@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.ports import free_port
 from tests.unit.cli.conftest import Command
-from tests.unit.cli.fake_gateway import free_port
 
 READING = ("show", "history", "search", "tree")
 CHANGING = ("rename", "archive", "unarchive", "delete", "restore", "cleanup", "erase", "export")

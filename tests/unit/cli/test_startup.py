@@ -39,7 +39,7 @@ def loaded_by(*arguments: str) -> set[str]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        timeout=30,
+        timeout=60,
         check=True,
     )
     return set(done.stderr.split())

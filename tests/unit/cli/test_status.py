@@ -10,8 +10,9 @@ import pytest
 from openclaw import __version__
 from openclaw.cli.status import sum_usage
 from openclaw.protocol.scopes import READ
+from tests.fakes.ports import free_port
 from tests.unit.cli.conftest import Command
-from tests.unit.cli.fake_gateway import TOKEN, FakeGateway, Json, free_port, listing_of, running, session
+from tests.unit.cli.fake_gateway import TOKEN, FakeGateway, Json, listing_of, running, session
 
 STORE = "/state/openclaw.sqlite"
 HEALTH: Json = {

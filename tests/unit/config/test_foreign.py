@@ -48,7 +48,6 @@ def test_a_file_of_another_implementation_starts_here() -> None:
         "agents.list[0].heartbeat.lightContext",
         "messages.ackReactionScope",
         "commands.nativeSkills",
-        "hooks.internal",
         "gateway.tailscale",
         "channels.modelByChannel",
     }

@@ -168,7 +168,10 @@ def test_refuses_and_points_at_the_place(text: str, line: int, column: int, reas
         parse(text, "openclaw.json")
     error = caught.value
     assert (error.position.line, error.position.column, error.reason) == (line, column, reason)
-    assert str(error).startswith(f"openclaw.json:{line}:{column}: {reason}\n")
+    first, *below = str(error).split("\n")
+    assert first == f"openclaw.json:{line}:{column}: {reason}"
+    there = text.splitlines()[line - 1] if line <= len(text.splitlines()) else ""
+    assert len(below) == (2 if there.strip() else 0), "nothing is shown of an empty line"
     assert isinstance(error, ConfigInvalid)
     assert error.fields == {"line": line, "column": column, "reason": reason}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import subprocess
@@ -152,7 +153,7 @@ def test_files_that_are_no_files(tmp_path: Path) -> None:
     assert reason_of(pipe) == "not a file; point OPENCLAW_CONFIG_PATH at one"
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
-    assert reason_of(loop) == "cannot be read (ELOOP)"
+    assert reason_of(loop) == f"cannot be read ({os.strerror(errno.ELOOP)})"
 
 
 @pytest.mark.spec("CFG-3")

@@ -149,6 +149,17 @@ def test_a_message_over_128_kib_becomes_a_placeholder_that_can_still_be_addresse
 
 
 @pytest.mark.spec("RPC-11")
+def test_the_bound_in_bytes_can_be_moved() -> None:
+    message = user("x" * 100)
+    size = len(msgspec.json.encode(message))
+    assert project_message(message, max_bytes=size) == message
+    cut_off = project_message(message, max_bytes=size - 1)
+    assert cut_off is not None and cut_off["__openclaw"]["reason"] == "oversized"
+    large = user("x" * (2 * DISPLAY_MAX_BYTES))
+    assert project_message(large, max_chars=10**9, max_bytes=10**9) == large
+
+
+@pytest.mark.spec("RPC-11")
 @pytest.mark.parametrize(
     ("message", "silent"),
     [

@@ -85,7 +85,7 @@ class Heard(Struct, frozen=True):
         return self.failure.kind if self.failure else ""
 
 
-async def ask(model: Model, request: ModelRequest, *, timeout_s: float = 20.0) -> Heard:
+async def ask(model: Model, request: ModelRequest, *, timeout_s: float = 60.0) -> Heard:
     """Stream one answer and check what the port promises of every answer."""
     events: list[ModelEvent] = []
     async with asyncio.timeout(timeout_s):

@@ -78,6 +78,7 @@ def test_the_offline_model_is_always_there(ref: str) -> None:
     target = resolve_target(ref, {})
     assert (target.provider, target.api, target.base_url) == ("offline", "offline", "")
     assert target.model == ("other" if ref.endswith("other") else "offline")
+    assert target.price == ModelPrice(0, 0, 0, 0), "free, which is not the same as unknown"
 
 
 def test_a_configured_provider_may_take_the_name_offline() -> None:

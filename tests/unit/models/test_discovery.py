@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from typing import Any
 
 import aiohttp
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from openclaw.models.discovery import Found, FoundModel, discover, found_in_environment, read_models
 from openclaw.models.known import PROVIDERS, KnownProvider
 from tests.fakes.openai_server import FakeOpenAIServer
+from tests.fakes.ports import free_port
 
 CLOUD = tuple(provider for provider in PROVIDERS if not provider.is_local)
 
@@ -32,13 +32,6 @@ async def look(
 ) -> tuple[Found, ...]:
     async with aiohttp.ClientSession() as session:
         return await discover(env or {}, session, providers=(*CLOUD, *providers), timeout_s=timeout_s)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def test_keys_in_the_environment_in_the_order_of_the_table() -> None:

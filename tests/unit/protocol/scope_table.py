@@ -29,6 +29,7 @@ channels.status               x     x     x     .     .     .     .     .
 chat.abort                    .     x     x     .     .     .     .     .
 chat.history                  x     x     x     .     .     .     .     .
 chat.inject                   .     .     x     .     .     .     .     .
+chat.message.get              x     x     x     .     .     .     .     .
 chat.metadata                 x     x     x     .     .     .     .     .
 chat.send                     .     x     x     .     .     .     .     .
 chat.startup                  x     x     x     .     .     .     .     .
@@ -54,6 +55,7 @@ device.pair.remove            .     .     x     .     .     x     .     .
 device.token.revoke           .     .     x     .     .     x     .     .
 device.token.rotate           .     .     x     .     .     x     .     .
 exec.approval.list            x     x     x     .     .     .     .     .
+diagnostics.list              .     .     x     .     .     .     .     .
 explain                       x     x     x     .     .     .     .     .
 health                        x     x     x     .     .     .     .     .
 last-heartbeat                x     x     x     .     .     .     .     .
@@ -137,6 +139,7 @@ channels.settle {"channel": "telegram", "key": "k"}
 chat.abort {"sessionKey": "agent:main:main"}
 chat.history {"sessionKey": "agent:main:main"}
 chat.inject {"sessionKey": "agent:main:main", "message": "m"}
+chat.message.get {"sessionKey": "agent:main:main", "messageId": "m"}
 chat.send {"sessionKey": "agent:main:main", "message": "m", "idempotencyKey": "k"}
 chat.startup {"sessionKey": "agent:main:main"}
 config.apply {"raw": "{}"}

@@ -129,12 +129,12 @@ class TestDepth:
             b"]" * size,
             b"\\" * size,
         )
-        started = time.perf_counter()
+        started = time.process_time()
         for shape in shapes:
             is_too_deep(shape)
             replace_escaped_surrogates(shape)
         replace_escaped_surrogates(b"\\ud800" * (size // 6))
-        assert time.perf_counter() - started < 5
+        assert time.process_time() - started < 5
 
 
 @pytest.mark.spec("RPC-1")

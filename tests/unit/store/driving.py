@@ -11,7 +11,7 @@ from typing import Any
 from openclaw.store.database import Priority, Transaction, Unit
 from openclaw.store.sqlite import SqliteDatabase
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 # Never ends by itself; as an INSERT it takes the whole transaction with it when it is interrupted.
 _COUNTING = "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c)"
 ENDLESS = f"{_COUNTING} SELECT count(*) FROM c"

@@ -36,18 +36,17 @@ async def test_past_the_bound_a_caller_is_told_that_the_store_is_busy(
     monkeypatch.setattr(sqlite, "MAX_WAITING", 3)
     database = await SqliteDatabase.open(path, busy_timeout_s=0.05)
     turned_away = Word("turned away")
-    async with held(database):
-        tasks = await hand_over(database, words("a", "b"))
-        with pytest.raises(StoreBusy) as caught:
-            await database.write(turned_away)
-        with pytest.raises(StoreBusy):
-            await database.read(turned_away)
-    assert (caught.value.code, caught.value.retryable) == ("STORE_BUSY", True)
-    assert caught.value.message == "session busy: the store did not get to this write in time"
-    assert await outcomes(tasks) == ["a", "b"]
+    for kept in ("ab", "cd"):  # the second time every place is free again
+        async with held(database):
+            tasks = await hand_over(database, words(*kept))
+            with pytest.raises(StoreBusy) as caught:
+                await database.write(turned_away)
+            with pytest.raises(StoreBusy):
+                await database.read(turned_away)
+        assert (caught.value.code, caught.value.retryable) == ("STORE_BUSY", True)
+        assert caught.value.message == "session busy: the store did not get to this write in time"
+        assert await outcomes(tasks) == list(kept)
     assert turned_away.ran == 0
-    # Every place is free again.
-    assert await outcomes(await hand_over(database, words("c", "d", "e", "f"))) == ["c", "d", "e", "f"]
     await database.close()
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from openclaw.tui.items import MAX_RESULT_CHARS, Item, items_of, moment, run_of, text_of, with_result
+from openclaw.protocol.messages import text_of
+from openclaw.tui.items import MAX_RESULT_CHARS, Item, items_of, run_of, with_result
 from tests.unit.tui.messages import agent, person, result
 
 Json = dict[str, Any]
@@ -70,8 +71,6 @@ def test_whatever_a_model_passes_to_a_tool_is_one_safe_line(arguments: Any) -> N
     assert len(item.details) <= MAX_RESULT_CHARS
 
 
-def test_runs_and_moments() -> None:
+def test_the_run_of_a_message() -> None:
     assert run_of(person(1, "x", "r7")) == run_of(agent(1, "x", "r7")) == "r7"
     assert run_of({"__openclaw": 5}) == ""
-    assert moment(0) == moment(None) == moment("now") == moment(True) == moment(10**18) == ""
-    assert moment(1_700_000_000_000, UTC) == "2023-11-14 22:13"

@@ -63,6 +63,7 @@ def test_order_age_and_search() -> None:
     ]
     assert [row["key"] for row in newest_first(rows)] == ["pinned", "a", "b", "old", "never"]
     used: Json = {"updatedAt": 100_000, "lastInteractionAt": 60_000}
+    assert [age_of({"updatedAt": 1}, at) for at in (0, 1, 60_000, 60_001)] == ["now", "now", "now", "1m"]
     assert (age_of(used, 180_000), age_of({"updatedAt": 60_000}, 120_000), age_of({}, 5)) == ("2m", "1m", "")
     row = {"key": "agent:main:tea", "label": "Green Leaves"}
     assert fits(row, "") and fits(row, "LEAV green") and fits(row, "main:tea")
@@ -102,6 +103,6 @@ def test_every_session_is_in_the_tree_once_whatever_the_ties(ties: list[tuple[in
 
 def test_how_a_helper_is_doing() -> None:
     row = {"status": "done", "totalTokens": 1500, "estimatedCostUsd": 0.25}
-    assert branch_words(row) == "done 2k $0.25"
+    assert branch_words(row) == "done 1.5k $0.25"
     assert branch_words({"hasActiveRun": True, "status": "done", "estimatedCostUsd": 0.001}) == "running <1¢"
     assert branch_words({"totalTokens": 0, "estimatedCostUsd": 0}) == ""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openclaw.tui.text import age, safe_line, safe_text, thousands
+from openclaw.tui.text import safe_line, safe_text
 
 ANY_TEXT = st.text(st.characters(), max_size=200)
 FORBIDDEN = {*map(chr, range(0x20)), *map(chr, range(0x7F, 0xA0)), "\u202e", "\u2066", "\u2028", "\ud800"}
@@ -52,20 +52,3 @@ def test_a_line_that_was_cut_says_so() -> None:
     assert safe_line("x" * 10, 10) == "x" * 10
     assert safe_line("x" * 11, 10) == "x" * 9 + "…"
     assert safe_line(" " * 1_000_000 + "x", 10) == "…"
-
-
-@pytest.mark.parametrize(
-    ("duration_ms", "word"),
-    [(-5, "now"), (59_999, "now"), (60_000, "1m"), (3_599_999, "59m"), (3_600_000, "1h"),
-     (172_799_999, "47h"), (172_800_000, "2d")],
-)  # fmt: skip
-def test_ages(duration_ms: int, word: str) -> None:
-    assert age(duration_ms) == word
-
-
-@pytest.mark.parametrize(
-    ("count", "word"),
-    [(0, "0"), (999, "999"), (1000, "1k"), (999_499, "999k"), (999_500, "1.0m"), (2_340_000, "2.3m")],
-)
-def test_thousands(count: int, word: str) -> None:
-    assert thousands(count) == word

@@ -32,6 +32,7 @@ from openclaw.channels.matrix.wire import (
     event_of,
     read_sync,
 )
+from openclaw.channels.web import cause_of, read_bounded
 from openclaw.errors import InvalidRequest, OpenClawError
 
 ANSWER_WITHIN_S = 30.0
@@ -40,7 +41,6 @@ CONNECT_WITHIN_S = 15.0
 LARGEST_ANSWER = 256 << 20  # the first sync of an account in many rooms is large
 OFF_LOOP_BYTES = 65_536
 NO_TOKEN = "M_UNKNOWN_TOKEN"
-_CHUNK = 1 << 16
 T = TypeVar("T")
 Request = tuple[str, ...]
 
@@ -184,12 +184,14 @@ class Homeserver:
                 timeout=timeout,
                 allow_redirects=False,
             ) as response:
-                found = await _bytes_of(response, most)
+                found = await read_bounded(response, most)
                 status = response.status
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise Unclear(f"the homeserver cannot be reached: {_cause(error)}") from None
+            raise Unclear(f"the homeserver cannot be reached: {cause_of(error)}") from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unclear(f"no answer of the homeserver: {_cause(error)}") from None
+            raise Unclear(f"no answer of the homeserver: {cause_of(error)}") from None
+        if found is None:
+            raise Refused(413, "M_TOO_LARGE", f"more than {most} bytes")
         if status == 200:
             return found
         raise _failure(status, found)
@@ -205,17 +207,6 @@ def without_token(path: str) -> str:
 def _encoded(address: str) -> URL:
     """An address that is sent as it is: ids hold characters that would be written otherwise."""
     return URL(address, encoded=True)
-
-
-async def _bytes_of(response: aiohttp.ClientResponse, most: int) -> bytes:
-    if (response.content_length or 0) > most:
-        raise Refused(413, "M_TOO_LARGE", f"more than {most} bytes")
-    data = bytearray()
-    async for chunk in response.content.iter_chunked(_CHUNK):
-        data += chunk
-        if len(data) > most:
-            raise Refused(413, "M_TOO_LARGE", f"more than {most} bytes")
-    return bytes(data)
 
 
 def _failure(status: int, data: bytes) -> MatrixError:
@@ -240,12 +231,3 @@ def _read(kind: type[T], data: bytes) -> T:
         return msgspec.json.decode(clean(data) or b"", type=kind)
     except msgspec.MsgspecError:
         raise Unclear("the homeserver's answer cannot be read") from None
-
-
-def _cause(error: BaseException) -> str:
-    """What went wrong, without the address."""
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return f"{error.os_error.strerror or type(error.os_error).__name__}"
-    if isinstance(error, TimeoutError):
-        return "it took too long"
-    return type(error).__name__

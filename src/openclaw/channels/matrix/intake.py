@@ -10,7 +10,8 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from openclaw.channels.base import NOT_LET_IN, Attachment, Door, Message
+from openclaw.channels.base import Door, Message
+from openclaw.channels.fetching import Fetching, UnfetchedError
 from openclaw.channels.matrix.api import Homeserver, MatrixError, Refused
 from openclaw.channels.matrix.reading import FileRef, Ignored, Me, Said, read_event, with_answered
 from openclaw.channels.matrix.rooms import Room, RoomTable, is_own_arrival
@@ -19,8 +20,6 @@ from openclaw.engine.ports import Clock
 
 log = logging.getLogger("openclaw.channels")
 ROOMS_AT_ONCE = 8
-FILES_AT_ONCE = 2
-FETCH_PAUSES_S = (1.0, 3.0)  # between the tries for a file that did not come
 # Said before we came into a room, and still worth an answer: people invite and write in one go.
 FRESH_MS = 5 * 60 * 1000
 PAGE = 100
@@ -38,10 +37,9 @@ class Intake:
         self._rooms = rooms
         self._me = me
         self._door = door
-        self._clock = clock
         self._largest = largest_file
         self._places = asyncio.Semaphore(ROOMS_AT_ONCE)
-        self._files = asyncio.Semaphore(FILES_AT_ONCE)
+        self._files = Fetching(self._fetch, door, clock, self._name)
         self._recent: dict[str, Event] = {}
         self._silent: set[str] = set()
 
@@ -110,12 +108,10 @@ class Intake:
                 )
             return
         said = await self._with_answered(reading, room)
-        wanted = not said.files or await self._door.wants_files(said.envelope)
-        attachments = tuple([await self._attachment(file, wanted) for file in said.files])
         await self._door.accept(
             Message(
                 envelope=said.envelope,
-                attachments=attachments,
+                attachments=await self._files.attachments(said.envelope, said.files),
                 quoted=said.quoted,
                 quoted_sender=said.quoted_sender,
             )
@@ -138,28 +134,14 @@ class Intake:
                 return said  # it is gone, or was never for our eyes
         return with_answered(said, answered, room, self._me)
 
-    # -- files ---------------------------------------------------------------------------------
-
-    async def _attachment(self, file: FileRef, wanted: bool) -> Attachment:
-        if not wanted:
-            return Attachment(name=file.name, mime=file.mime, problem=NOT_LET_IN)
-        if file.problem is not None:
-            return Attachment(name=file.name, mime=file.mime, problem=file.problem)
-        async with self._files:
-            for pause_s in (*FETCH_PAUSES_S, None):
-                try:
-                    data = await self._server.fetch(file.server, file.media_id, self._largest)
-                    return Attachment(name=file.name, mime=file.mime, data=data)
-                except Refused as refused:
-                    problem, wait_s = refused.message, refused.retry_after_s
-                    if wait_s is None:
-                        break
-                except MatrixError as error:
-                    problem, wait_s = error.message, pause_s
-                if pause_s is not None and wait_s is not None:
-                    await self._clock.sleep(min(wait_s, 30.0))
-        log.warning("%s: a file could not be fetched: %s", self._name, problem)
-        return Attachment(name=file.name, mime=file.mime, problem=f"it could not be fetched: {problem}")
+    async def _fetch(self, file: FileRef) -> bytes:
+        try:
+            return await self._server.fetch(file.server, file.media_id, self._largest)
+        except Refused as refused:
+            wait_s = refused.retry_after_s
+            raise UnfetchedError(refused.message, final=wait_s is None, retry_after_s=wait_s) from None
+        except MatrixError as error:
+            raise UnfetchedError(error.message) from None
 
 
 def rooms_named(rooms: Sequence[str]) -> str:

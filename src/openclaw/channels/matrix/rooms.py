@@ -78,9 +78,10 @@ class Invitation(Struct, frozen=True):
 
 
 class RoomTable:
-    """Every room that we are in, and which of them are direct chats."""
+    """Every room that we are in, and which of them are direct chats; `complete` after the first sync."""
 
     def __init__(self) -> None:
+        self.complete = False
         self._rooms: dict[str, Room] = {}
         self._direct: dict[str, str] = {}
 
@@ -104,6 +105,7 @@ class RoomTable:
             room.summarise(joined.summary)
         for room_id in sync.rooms.leave:
             self._rooms.pop(room_id, None)
+        self.complete = self.complete or first
 
     def is_direct(self, room: Room) -> bool:
         return room.id in self._direct or room.size == 2

@@ -23,7 +23,7 @@ from openclaw.channels.matrix.writing import (
     transaction_id,
 )
 
-WAIT_S = 5.0  # after a connection that failed
+WAIT_S = 5.0  # after a connection that failed, or before there is one
 CREDENTIAL_WAIT_S = 60.0
 TYPING_S = 8.0
 MOST_PIECES = 12
@@ -75,6 +75,8 @@ class Sender:
             to = to.removeprefix(prefix)
         if to.startswith("@"):
             room = self._rooms.direct_room(to)
+            if room is None and not self._rooms.complete:
+                raise NotSent("the rooms of this account are not known yet", retry_after_s=WAIT_S)
             if room is None:
                 raise NotSent(f"there is no room with {to[:80]} alone: the person must write first")
             to = room

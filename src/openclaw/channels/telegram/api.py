@@ -14,12 +14,12 @@ import aiohttp
 import msgspec
 from msgspec import Struct
 
+from openclaw.channels.web import cause_of, read_bounded
 from openclaw.errors import OpenClawError
 
 ANSWER_WITHIN_S = 30.0
 CONNECT_WITHIN_S = 15.0
 LARGEST_ANSWER = 32 << 20
-_CHUNK = 1 << 16
 
 
 class TelegramError(OpenClawError):
@@ -116,14 +116,14 @@ class BotApi:
                 timeout=timeout,
                 allow_redirects=False,
             ) as response:
-                data = await _read(response, LARGEST_ANSWER)
+                data = await read_bounded(response, LARGEST_ANSWER)
                 if data is None:
                     raise Unclear(f"{method}: too long an answer")
                 status = response.status
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise Unreachable(f"Telegram cannot be reached: {_cause(error)}") from None
+            raise Unreachable(f"Telegram cannot be reached: {cause_of(error)}") from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unclear(f"no answer of Telegram to {method}: {_cause(error)}") from None
+            raise Unclear(f"no answer of Telegram to {method}: {cause_of(error)}") from None
         return _result(method, status, data)
 
     async def fetch(self, path: str, most: int, *, within_s: float) -> bytes:
@@ -137,24 +137,12 @@ class BotApi:
                     raise Unclear(f"the file server answered {response.status}")
                 if response.status != 200:
                     raise Refused(response.status, "the file is not there")
-                data = await _read(response, most)
+                data = await read_bounded(response, most)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unclear(f"the file did not come: {_cause(error)}") from None
+            raise Unclear(f"the file did not come: {cause_of(error)}") from None
         if data is None:
             raise Refused(413, f"it has more than {most} bytes")
         return data
-
-
-async def _read(response: aiohttp.ClientResponse, most: int) -> bytes | None:
-    """The body; None, and no more of it read, when it is longer than `most`."""
-    if (response.content_length or 0) > most:
-        return None
-    data = bytearray()
-    async for chunk in response.content.iter_chunked(_CHUNK):
-        data += chunk
-        if len(data) > most:
-            return None
-    return bytes(data)
 
 
 def _result(method: str, status: int, data: bytes) -> bytes:
@@ -176,12 +164,3 @@ def _result(method: str, status: int, data: bytes) -> bytes:
         retry_after_s=hints.retry_after,
         migrated_to=None if hints.migrate_to_chat_id is None else str(hints.migrate_to_chat_id),
     )
-
-
-def _cause(error: BaseException) -> str:
-    """What went wrong, without the address."""
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return f"{error.os_error.strerror or type(error.os_error).__name__}"
-    if isinstance(error, TimeoutError):
-        return "it took too long"
-    return type(error).__name__

@@ -12,18 +12,16 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
-from openclaw.channels.base import NOT_LET_IN, Attachment, Door, Message
+from openclaw.channels.base import Door, Message
+from openclaw.channels.fetching import Fetching, UnfetchedError
 from openclaw.channels.telegram.api import BotApi, Refused, TelegramError
 from openclaw.channels.telegram.reading import FileRef, Ignored, Me, Moved, Said, number_of, read_update
 from openclaw.channels.telegram.wire import FilePath
-from openclaw.domain.attachments import sniff
 from openclaw.engine.ports import Clock
 
 log = logging.getLogger("openclaw.channels")
 CHATS_AT_ONCE = 8
-FILES_AT_ONCE = 2
 FETCH_WITHIN_S = 60.0
-FETCH_PAUSES_S = (1.0, 3.0)  # between the tries for a file that did not come
 OFF_LOOP_BYTES = 65_536
 
 _decode_path = msgspec.json.Decoder(FilePath).decode
@@ -46,12 +44,11 @@ class Intake:
         self._api = api
         self._me = me
         self._door = door
-        self._clock = clock
         self._largest = largest_file
         self._moved = moved
         self._old_id = old_id
         self._chats = asyncio.Semaphore(CHATS_AT_ONCE)
-        self._files = asyncio.Semaphore(FILES_AT_ONCE)
+        self._files = Fetching(self._fetch, door, clock, self._name)
 
     async def take(self, batch: Sequence[bytes]) -> int | None:
         """Hand in a batch; the number to go on from, None when no update had one."""
@@ -96,47 +93,21 @@ class Intake:
             for said in chat:
                 old = self._old_id(said.envelope.peer_id)
                 envelope = msgspec.structs.replace(said.envelope, parent_peer_id=old)
-                wanted = not said.files or await self._door.wants_files(envelope)
-                attachments = tuple([await self._attachment(file, wanted) for file in said.files])
                 await self._door.accept(
                     Message(
                         envelope=envelope,
-                        attachments=attachments,
+                        attachments=await self._files.attachments(envelope, said.files),
                         quoted=said.quoted,
                         quoted_sender=said.quoted_sender,
                     )
                 )
 
-    # -- files ---------------------------------------------------------------------------------
-
-    async def _attachment(self, file: FileRef, wanted: bool) -> Attachment:
-        if not wanted:
-            return Attachment(name=file.name, mime=file.mime, problem=NOT_LET_IN)
-        if file.problem is not None:
-            return Attachment(name=file.name, mime=file.mime, problem=file.problem)
-        async with self._files:
-            for pause_s in (*FETCH_PAUSES_S, None):
-                try:
-                    data = await self._fetch(file)
-                    return Attachment(name=file.name, mime=await _kind(data) or file.mime, data=data)
-                except Refused as refused:
-                    problem, wait_s = refused.words, refused.retry_after_s
-                    if wait_s is None:
-                        break
-                except TelegramError as error:
-                    problem, wait_s = error.message, pause_s
-                if pause_s is not None and wait_s is not None:
-                    await self._clock.sleep(min(wait_s, FETCH_WITHIN_S))
-        log.warning("%s: a file could not be fetched: %s", self._name, problem)
-        return Attachment(name=file.name, mime=file.mime, problem=f"it could not be fetched: {problem}")
-
     async def _fetch(self, file: FileRef) -> bytes:
-        found = _decode_path(await self._api.call("getFile", {"file_id": file.file_id}))
-        return await self._api.fetch(found.file_path, self._largest, within_s=FETCH_WITHIN_S)
-
-
-async def _kind(data: bytes) -> str | None:
-    """What the bytes are. Telegram guesses by the name, and takes code in TypeScript for a film."""
-    if len(data) > OFF_LOOP_BYTES:
-        return await asyncio.to_thread(sniff, data)
-    return sniff(data)
+        try:
+            found = _decode_path(await self._api.call("getFile", {"file_id": file.file_id}))
+            return await self._api.fetch(found.file_path, self._largest, within_s=FETCH_WITHIN_S)
+        except Refused as refused:
+            wait_s = refused.retry_after_s
+            raise UnfetchedError(refused.words, final=wait_s is None, retry_after_s=wait_s) from None
+        except TelegramError as error:
+            raise UnfetchedError(error.message) from None

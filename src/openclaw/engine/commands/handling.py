@@ -132,7 +132,7 @@ class Commands:
         answered = await self._commit(new, reply)
         if isinstance(answered, SeenCommand):
             return self._again(answered)
-        self._tell(answered)
+        self._tell(answered, names=tuple(one.name for one in asked))
         return Handled(new.run_id, answered.session.session_key, services.clock.now_ms(), answered.answer)
 
     async def _commit(self, new: NewInput, reply: Reply) -> AnsweredCommand | SeenCommand:
@@ -210,7 +210,7 @@ class Commands:
         answered = await services.commands.answer(new.run_id, answer, now_ms=now_ms, edit=reply.edit)
         if answered is None:
             return None  # the session was deleted meanwhile
-        self._tell(structs.replace(answered, created=taken.created))
+        self._tell(structs.replace(answered, created=taken.created), names=(asked.name,))
         return answered.answer
 
     async def _finish_quietly(
@@ -291,13 +291,15 @@ class Commands:
         now_ms = self._services.clock.now_ms()
         return Handled(seen.run_id, seen.session_key, now_ms, seen.answer, duplicate=True)
 
-    def _tell(self, answered: AnsweredCommand, *, interrupted: bool = False) -> None:
+    def _tell(
+        self, answered: AnsweredCommand, *, interrupted: bool = False, names: tuple[str, ...] = ()
+    ) -> None:
         """Announce what history shows, and the answer between the two, as clients know it."""
         session, emit = answered.session, self._services.emit
         scope = RunScope(answered.run_id, session.session_key, session.agent_id, session.entry.session_id)
         told = CommandAnswered(
             scope, session, answered.answer, self._services.clock.now_ms(), answered.entries,
-            answered.created, interrupted,
+            answered.created, interrupted, names,
         )  # fmt: skip
         said = [MessageStored(scope, session, entry) for entry in answered.entries if entry.role == "user"]
         replied = [MessageStored(scope, session, entry) for entry in answered.entries[len(said) :]]

@@ -114,8 +114,8 @@ class CommandPowers(Struct, frozen=True, kw_only=True):
     # Write a session's transcript to a file of the agent's workspace; where it is.
     export: Callable[[str, str | None], Awaitable[str]] | None = None
     prompt_report: Callable[[SessionRow | None, AgentSettings], Awaitable[PromptReport]] | None = None
-    # Lines about channels whose links age, such as WhatsApp Web (CMD-1).
-    channel_lines: Callable[[], Awaitable[tuple[str, ...]]] | None = None
+    # A line for every channel in use: how it does now, and how old its credentials are (CMD-1).
+    channel_lines: Callable[[int], tuple[str, ...]] | None = None
     # The configuration without secrets, below a dotted path; None when there is no such path.
     show_config: Callable[[str], str | None] | None = None
 

@@ -42,8 +42,10 @@ async def show_status(request: Request, services: CommandServices) -> Reply:
     if request.in_group:
         lines.append(f"Answers in this group: {entry.group_activation or 'as configured'}")
     lines.append(f"Queue: {queue.mode}, {len(waiting)} waiting")
-    channel_lines = services.powers.channel_lines
-    lines += await channel_lines() if channel_lines else ("WhatsApp: not connected to this gateway",)
+    told = services.powers.channel_lines(request.now_ms) if services.powers.channel_lines else ()
+    lines += told
+    if not any(line.startswith("WhatsApp") for line in told):
+        lines.append("WhatsApp: not connected to this gateway")
     return Reply("\n".join(lines))
 
 

@@ -42,6 +42,7 @@ async def attach(
             threads=asked.threads,
             case_sensitive_ids=asked.case_sensitive_ids,
         ),
+        credentials_refreshed_at=asked.credentials_refreshed_at,
     )
     postman.attach(connector)
     client.when_gone(lambda: postman.detach(connector))

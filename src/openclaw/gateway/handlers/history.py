@@ -1,4 +1,4 @@
-"""chat.history, chat.startup, chat.metadata: reading a conversation, and going on after a break (RPC-11).
+"""chat.history, chat.message.get, chat.startup, chat.metadata: reading a conversation, and going on (RPC-11).
 
 A cursor names a place in one window of a session. Whoever comes back with it gets what
 came since, each message once; if the window is not the current one any more, or too
@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from openclaw.domain.commandtable import command_rows
-from openclaw.domain.display import visible_rows
+from openclaw.domain.display import OVERSIZED, visible_rows
 from openclaw.errors import InvalidRequest
 from openclaw.gateway.handlers.agents import model_rows
 from openclaw.gateway.handlers.sessions import shown_row
@@ -27,6 +27,8 @@ from openclaw.store.pages import CompactionSeen, Page, PageAsked, Since, Waiting
 from openclaw.store.records import QueuedInput, RunRow, SessionRow, StoredEntry
 
 DISPLAY_CHARS = 8000
+# What a frame to a client may hold, less a little for what is around the message.
+WHOLE_BYTES = 24 * 1024 * 1024
 
 
 class Cursor(Struct, frozen=True, rename={"session_id": "s", "seq": "q", "version": "v"}):
@@ -91,6 +93,29 @@ async def metadata(
     return results.ChatMetadata(
         models=model_rows(services, agent_id), commands=command_rows(owner=caller.commands.owner)
     )
+
+
+async def message(
+    services: GatewayServices, _caller: Caller, asked: params_sessions.ChatMessageGetParams
+) -> msgspec.Raw:
+    """One message as `chat.history` shows it, but whole, if it fits into a frame."""
+    key = resolve_seed(services, asked.session_key, asked.agent_id).session_key
+    entry = await services.pages.message(key, asked.message_id, asked.session_id)
+    if entry is None:
+        return msgspec.Raw(encode_json(results.ChatMessage(ok=False, unavailable_reason="not_found")))
+    return await off_the_loop((entry,), lambda: _whole(entry, asked.max_chars))
+
+
+def _whole(entry: StoredEntry, max_chars: int) -> msgspec.Raw:
+    """The answer as JSON: a large one is encoded where it was made, beside the loop."""
+    shown = message_for_client(entry, max_chars=max_chars, max_bytes=WHOLE_BYTES)
+    if entry.audience != "people" or shown is None:
+        answer = results.ChatMessage(ok=False, unavailable_reason="not_visible")
+    elif shown["__openclaw"].get("reason") == OVERSIZED:
+        answer = results.ChatMessage(ok=False, unavailable_reason="oversized")
+    else:
+        answer = results.ChatMessage(ok=True, message=shown)
+    return msgspec.Raw(encode_json(answer))
 
 
 # -- a page ------------------------------------------------------------------------------------

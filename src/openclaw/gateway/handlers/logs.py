@@ -1,4 +1,4 @@
-"""logs.tail: the newest lines of the gateway's log, and what followed them."""
+"""logs.tail and diagnostics.list: the gateway's log, and the few events of its life that outlive it."""
 
 from __future__ import annotations
 
@@ -23,4 +23,13 @@ async def tail(services: GatewayServices, _caller: Caller, asked: params.LogsTai
         lines=list(page.lines),
         truncated=page.truncated,
         reset=page.reset,
+    )
+
+
+async def events(
+    services: GatewayServices, _caller: Caller, asked: params.DiagnosticsListParams
+) -> results.DiagnosticsList:
+    found = await services.diagnostics.newest(asked.limit)
+    return results.DiagnosticsList(
+        events=[results.DiagnosticShown(at=one.at, kind=one.kind, detail=one.detail) for one in found]
     )

@@ -1,6 +1,6 @@
-"""system-presence, channels.status, node.list, node.pair.list, question.list: who and what is connected.
+"""system-presence, channels.status, question.list: who and what is connected.
 
-Nodes and questions do not exist in this gateway: their lists are empty, which is true.
+Questions do not exist in this gateway: their list is empty, which is true.
 """
 
 from __future__ import annotations
@@ -27,16 +27,6 @@ async def channels(
         channel_accounts=dict(view.accounts),
         channel_default_account_id=dict(view.default_accounts),
     )
-
-
-async def nodes(services: GatewayServices, _caller: Caller, _asked: params.NoParams) -> results.NodeList:
-    return results.NodeList(ts=services.clock.now_ms(), nodes=[])
-
-
-async def node_pairs(
-    _services: GatewayServices, _caller: Caller, _asked: params.NoParams
-) -> results.NodePairs:
-    return results.NodePairs(pending=[], paired=[])
 
 
 async def questions(

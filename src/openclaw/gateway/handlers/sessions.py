@@ -195,7 +195,9 @@ async def create(
         session_id=services.ids.uuid(),
         now_ms=now_ms,
     )
-    services.hub.publish(SessionChanged(row, "create" if created else "patch"))
+    services.emit(
+        SessionChanged(row, "create") if created else SessionChanged(row, "patch", {"fields": sorted(given)})
+    )
     run_id = services.ids.uuid() if speaks else None
     if run_id is not None:
         body = UserInput(content, now_ms)
@@ -232,6 +234,7 @@ async def patch(
 ) -> results.SessionPatched:
     seed = resolve_seed(services, asked.key, asked.agent_id, caller.channel)
     changes = {_WIRE_OF[name]: value for name, value in asked.changes().items()}
+    asked_for = tuple(changes)
     unread = changes.pop("unread", None)
     supported = {name: value for name, value in changes.items() if name in PATCH_FIELDS}
     left_out = sorted(set(changes) - set(supported))
@@ -256,7 +259,7 @@ async def patch(
     if unread is not None:
         await services.store.mark_read(row.session_key, 0 if unread else row.last_seq)
         row = await services.store.session(row.session_key) or row
-    services.hub.publish(SessionChanged(row, "create" if created else "patch"))
+    services.emit(SessionChanged(row, "create" if created else "patch", {"fields": sorted(asked_for)}))
     return results.SessionPatched(
         ok=True,
         path=services.database,

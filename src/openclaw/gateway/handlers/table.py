@@ -18,6 +18,7 @@ from openclaw.gateway.handlers import (
     history,
     insight,
     logs,
+    nodes,
     outbox,
     presence,
     sessions,
@@ -46,10 +47,11 @@ HANDLERS: Mapping[str, Handler] = {
     "plugin.approval.list": agents.list_approvals,
     "system-presence": presence.presence,
     "channels.status": presence.channels,
-    "node.list": presence.nodes,
-    "node.pair.list": presence.node_pairs,
+    "node.list": nodes.list_nodes,
+    "node.pair.list": nodes.list_pairs,
     "question.list": presence.questions,
     "logs.tail": logs.tail,
+    "diagnostics.list": logs.events,
     "usage.status": usage.status,
     "usage.cost": usage.cost,
     "wake": events.wake,
@@ -102,6 +104,7 @@ HANDLERS: Mapping[str, Handler] = {
     "chat.history": history.history,
     "chat.startup": history.startup,
     "chat.metadata": history.metadata,
+    "chat.message.get": history.message,
     "chat.send": chat.send,
     "chat.abort": chat.abort,
     "chat.inject": chat.inject,
@@ -125,3 +128,6 @@ HANDLERS: Mapping[str, Handler] = {
     "tools.effective": tools.effective,
     "tools.invoke": tools.invoke,
 }
+
+# What a node may call; nothing else is open to it, and this to nobody else.
+NODE_HANDLERS: Mapping[str, Handler] = {"node.event": nodes.take_event}

@@ -64,7 +64,7 @@ async def erase(
         if row is not None:
             # What was erased is not told again.
             gone = msgspec.structs.replace(row, first_text=None, last_text=None)
-            services.hub.publish(SessionChanged(gone, "delete"))
+            services.emit(SessionChanged(gone, "delete"))
     log.info("erased on request: receipt %s", receipt.subject)
     return results.SessionsErased(ok=True, receipt=msgspec.to_builtins(receipt))
 

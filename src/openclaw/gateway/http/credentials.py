@@ -29,6 +29,8 @@ from openclaw.protocol.scopes import (
 )
 
 SCOPES_HEADER: Final = "x-openclaw-scopes"
+HOOK_HEADER: Final = "x-openclaw-token"
+LONGEST_SECRET: Final = 4096  # more is not worth a digest
 DEFAULT_SCOPES: Final = (READ, WRITE)
 
 
@@ -56,7 +58,8 @@ class LockedOut(Struct, frozen=True):
 
 
 # The one comparison of the gateway, which also counts wrong guesses; a missing secret is not one.
-CheckSecret = Callable[[str, web.Request], bool | LockedOut]
+# The last argument is the token of webhooks when that is what was asked for, not the gateway's secret.
+CheckSecret = Callable[[str, web.Request, str | None], bool | LockedOut]
 
 
 class SignedIn(Struct, frozen=True):
@@ -81,7 +84,18 @@ class Door:
             return _caller("none", request)
         if secret is None or self._mode == "none":
             raise unauthorized()
-        right = self._check_secret(secret, request)
+        self._require(secret, request)
+        return _caller("secret", request)
+
+    def admit_hook(self, request: web.Request, token: str) -> None:
+        """A webhook shows its own `token`, never the gateway's secret. Raises Refusal like `admit`."""
+        offered = bearer(request) or request.headers.get(HOOK_HEADER, "")[:LONGEST_SECRET]
+        if not offered:
+            raise unauthorized()
+        self._require(offered, request, hook_token=token)
+
+    def _require(self, offered: str, request: web.Request, hook_token: str | None = None) -> None:
+        right = self._check_secret(offered, request, hook_token)
         if isinstance(right, LockedOut):
             raise Refusal(
                 429,
@@ -91,7 +105,6 @@ class Door:
             )
         if not right:
             raise unauthorized()
-        return _caller("secret", request)
 
     def admit_socket(self, request: web.Request, params: ConnectParams) -> SignedIn | None:
         """A `connect` of our own page, which shows its cookie instead of a secret; None for all others."""
@@ -112,8 +125,7 @@ class Door:
 def bearer(request: web.Request) -> str | None:
     """The secret of an Authorization header; None without one, or with another scheme."""
     scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
-    # Longer than any secret: not worth a digest.
-    return (secret.strip()[:4096] or None) if scheme.lower() == "bearer" else None
+    return (secret.strip()[:LONGEST_SECRET] or None) if scheme.lower() == "bearer" else None
 
 
 def _caller(method: Literal["secret", "cookie", "none"], request: web.Request) -> HttpCaller:

@@ -8,12 +8,12 @@ Credentials belong to `credentials`.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 from typing import Final, TypeVar
 
 import msgspec
 from aiohttp import web
 
+from openclaw.domain.hosts import is_loopback
 from openclaw.gateway.http.answers import Refusal
 from openclaw.protocol.auth import normalize_origin
 from openclaw.protocol.intake import contains_nul, is_too_deep, replace_escaped_surrogates, to_utf8
@@ -49,13 +49,6 @@ def host_name(host: str) -> str:
     if text.startswith("["):
         return text[1:].partition("]")[0]
     return text.rsplit(":", 1)[0] if text.count(":") == 1 else text
-
-
-def is_loopback(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
-    except ValueError:
-        return False
 
 
 def is_forwarded(request: web.Request) -> bool:

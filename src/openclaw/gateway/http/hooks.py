@@ -6,7 +6,6 @@ the model is told so.
 
 from __future__ import annotations
 
-import hmac
 from typing import Annotated, Final, Literal
 
 from aiohttp import web
@@ -21,11 +20,9 @@ from openclaw.engine.turns import Incoming
 from openclaw.gateway.http import guards
 from openclaw.gateway.http.answers import Refusal, json_answer
 from openclaw.gateway.http.site import Site
-from openclaw.protocol.auth import digest_secret
 from openclaw.store.records import SessionSeed, UserInput
 
 MAX_TIMEOUT_S: Final = 24 * 3600
-_OTHER_NAME: Final = "x-openclaw-token"
 
 
 class WakeBody(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -93,10 +90,7 @@ def _admitted(site: Site, request: web.Request) -> HooksConfig:
         raise Refusal(404, "not_found", "webhooks are off; turn them on with hooks.enabled and hooks.token")
     if "token" in request.query:
         raise Refusal(400, "invalid_request_error", "send the token in a header, not in the address")
-    scheme, _, bearer = request.headers.get("Authorization", "").partition(" ")
-    offered = bearer.strip() if scheme.lower() == "bearer" else request.headers.get(_OTHER_NAME, "")
-    if not hmac.compare_digest(digest_secret(offered), digest_secret(hooks.token)):
-        raise Refusal(401, "unauthorized", "Unauthorized")
+    site.door.admit_hook(request, hooks.token)
     guards.check_json_type(request)
     return hooks
 

@@ -185,7 +185,7 @@ def _grow(tx: Transaction, row: SessionRow, part: Part) -> None:
 
 
 def _totals(tx: Transaction, window_no: int) -> tuple[int, int, str | None, str | None]:
-    """Last sequence number, messages, first words of a person, last words of anybody."""
+    """Last sequence number, messages, first words of a person, last words of a person or agent."""
     counted = tx.row(sessions.SQL["window_totals"], entry_range(window_no))
     assert counted is not None
     first = _said(tx, "first_said", window_no)

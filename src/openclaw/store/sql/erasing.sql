@@ -55,6 +55,7 @@ ORDER BY e.entry_no LIMIT 1
 -- name: last_said
 SELECT coalesce(e.body, (SELECT b.body FROM blobs b WHERE b.hash = e.blob_hash)) FROM entries e
 WHERE e.entry_no > $1 AND e.entry_no < $2 AND e.type = 'message' AND e.audience = 'people'
+  AND e.role IN ('user', 'assistant')
 ORDER BY e.entry_no DESC LIMIT 1
 
 -- name: last_numbers

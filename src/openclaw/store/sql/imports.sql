@@ -56,6 +56,7 @@ ORDER BY entry_no LIMIT $3
 SELECT role, coalesce(body, (SELECT b.body FROM blobs b WHERE b.hash = blob_hash))
 FROM entries
 WHERE entry_no > $1 AND entry_no < $2 AND type = 'message' AND audience = 'people'
+  AND role IN ('user', 'assistant')
 ORDER BY entry_no DESC LIMIT $3
 
 -- name: export_page

@@ -485,3 +485,11 @@ CREATE TABLE device_requests (
   created_at   INTEGER NOT NULL,
   expires_at   INTEGER NOT NULL
 ) WITHOUT ROWID;
+
+-- The gateway's own life; the newest few hundred.
+CREATE TABLE diagnostics (
+  diagnostic_no INTEGER PRIMARY KEY,
+  at            INTEGER NOT NULL,
+  kind          TEXT NOT NULL CHECK (kind IN ('start', 'stop', 'crash', 'recovery', 'refused', 'watchdog', 'doctor')),
+  detail        TEXT NOT NULL
+);

@@ -494,3 +494,11 @@ CREATE TABLE device_requests (
   created_at   BIGINT NOT NULL,
   expires_at   BIGINT NOT NULL
 );
+
+CREATE TABLE diagnostics (
+  diagnostic_no BIGINT PRIMARY KEY,
+  at            BIGINT NOT NULL,
+  kind          TEXT COLLATE "C" NOT NULL
+                CHECK (kind IN ('start', 'stop', 'crash', 'recovery', 'refused', 'watchdog', 'doctor')),
+  detail        TEXT COLLATE "C" NOT NULL
+);

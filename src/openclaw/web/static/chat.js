@@ -11,7 +11,7 @@ import { menuButton } from "./menu.js";
 import { compactionBoundary, plain, renderLive, renderMessage, resetBoundary } from "./message.js";
 import { outbox } from "./outbox.js";
 import { navigate } from "./routes.js";
-import { sessions, shortKey, textOf, titleOf } from "./state.js";
+import { otherAgent, sessions, shortKey, textOf, titleOf } from "./state.js";
 import { wire } from "./wire.js";
 import "./composer.js";
 
@@ -205,7 +205,7 @@ class Chat extends HTMLElement {
   }
 
   drawEmpty(empty) {
-    const text = this.log.error ?? (this.log.loaded ? "Nothing was said here yet." : "");
+    const text = this.log.error ?? (this.log.loaded ? "Nothing was said here yet. Write below; / shows the commands." : "");
     this.thread.dataset.empty = empty ? text : "";
   }
 
@@ -224,7 +224,7 @@ class Chat extends HTMLElement {
       const answered = Array.isArray(message.content) ? message.content.filter((block) => results.has(block?.id)).length : 0;
       const waits = log.running && message.__openclaw.runId === log.live.runId;
       const sign = `${answered}${waits}${sizeOf(message)}`;
-      units.push({ id: idOf(message), sign, build: () => renderMessage(message, results, waits) });
+      units.push({ id: idOf(message), sign, build: () => renderMessage(message, results, waits, (one) => log.readWhole(one)) });
     }
     units.push(...this.compactions(before, null));
     // A conversation that was just begun anew holds nothing yet.
@@ -292,13 +292,13 @@ class Chat extends HTMLElement {
     const row = sessions.get(this.key) ?? this.log?.info;
     const title = row ? titleOf(row) : shortKey(this.key ?? "");
     const share = row?.totalTokens && row?.contextTokens ? Math.min(100, Math.round((100 * row.totalTokens) / row.contextTokens)) : null;
-    const sign = JSON.stringify([title, row?.model, row?.totalTokens, share, row?.hasActiveRun, this.log?.compacting, row?.archived]);
+    const sign = JSON.stringify([this.key, title, row?.model, row?.totalTokens, share, row?.hasActiveRun, this.log?.compacting, row?.archived]);
     if (sign === this.headSign) return;
     this.headSign = sign;
     if (this.key) document.title = `${title} · OpenClaw`;
     fill(this.head, iconButton("Back to the sessions", "back", () => navigate("/"), { class: "narrowonly" }),
     h("div", { class: "headtext" }, h("h1", { title: this.key }, title),
-      h("p", { class: "dim" }, [row?.model, share !== null && `${tokens(row.totalTokens)} of ${tokens(row.contextTokens)} tokens, ${share} %`,
+      h("p", { class: "dim" }, [this.key && otherAgent(this.key), row?.model, share !== null && `${tokens(row.totalTokens)} of ${tokens(row.contextTokens)} tokens, ${share} %`,
         this.log?.compacting && "compacting …", row?.archived && "archived"].filter(Boolean).join(" · "))),
     row && menuButton("Actions for this session", () => actionsOf(sessions.get(this.key) ?? row)));
   }

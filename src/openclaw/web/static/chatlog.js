@@ -10,6 +10,7 @@ import { wire } from "./wire.js";
 const PAGE = 80;
 export const MOST_HELD = 240;
 const MAX_CHARS = 40_000;
+const WHOLE_CHARS = 20_000_000;
 const MAX_BYTES = 1_500_000;
 const SYNC_MS = 120;
 
@@ -103,6 +104,15 @@ export class ChatLog {
       this.changed();
       return null;
     }
+  }
+
+  /** A message of which only the beginning came takes its place whole. */
+  async readWhole({ window, __openclaw: { id } }) {
+    const params = { sessionKey: this.key, messageId: id, sessionId: window, maxChars: WHOLE_CHARS };
+    const { message, unavailableReason } = await wire.call("chat.message.get", params);
+    if (!message) throw new Error(unavailableReason.replace("_", " "));
+    this.merge([{ ...message, window }]);
+    this.changed();
   }
 
   /** The conversations of this session, the newest first; boundaries are drawn between them. */

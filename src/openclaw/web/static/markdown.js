@@ -11,6 +11,7 @@ import { renderInline } from "./inline.js";
 const DEEPEST = 8;
 /** More than this is shown when it is asked for, so that no message can stop the page. */
 const SHOWN_CHARS = 24_000;
+const MOST_CHARS = 200_000;
 const SHOWN_LINES = 400;
 const FOLDED_LINES = 40;
 const MOST_ELEMENTS = 1200;
@@ -31,7 +32,7 @@ export function renderMarkdown(text, { limit = SHOWN_CHARS } = {}) {
   const fragment = document.createDocumentFragment();
   const end = text.length > limit ? cutAt(text, limit) : text.length;
   const lines = text.slice(0, end).split("\n").map((line) => line.replace(/\r$/, "").replace(/\t/g, "    "));
-  Object.assign(state, { left: MOST_ELEMENTS, fence: "" });
+  Object.assign(state, { left: MOST_ELEMENTS * Math.min(3, limit / SHOWN_CHARS), fence: "" });
   const [nodes, rest] = blocks(lines, 0);
   fragment.append(...nodes);
   const hidden = [...rest, ...(rest.length || end < text.length ? [text.slice(end)] : [])].join("\n");
@@ -48,7 +49,7 @@ function cutAt(text, limit) {
 
 function moreButton(rest, limit) {
   const button = h("button", { class: "showmore" }, `Show more (${rest.length.toLocaleString()} characters)`);
-  button.onclick = () => button.replaceWith(renderMarkdown(rest, { limit }));
+  button.onclick = () => button.replaceWith(renderMarkdown(rest, { limit: Math.min(2 * limit, MOST_CHARS) }));
   return button;
 }
 

@@ -1,12 +1,14 @@
 /** One message as a person reads it: words, folded thinking, folded tool calls with their results, boundaries. */
 
 import { clock, fill, h, tokens } from "./dom.js";
+import { attempt } from "./actions.js";
 import { icon, iconButton } from "./icons.js";
 import { renderMarkdown } from "./markdown.js";
 import { outbox } from "./outbox.js";
 import { textOf } from "./state.js";
 
 const PLAIN_CHARS = 4000;
+const STEP_CHARS = 200_000;
 /** Of a long reply that is being written, the end is shown. */
 const LIVE_CHARS = 6000;
 const FILE = /^\[Attached file: (.{1,200}) \((.{1,80}), (\d+) bytes\)\]\n/;
@@ -15,10 +17,15 @@ const REASONS = { daily: "the day ended", idle: "it was idle", new: "/new", rese
 const blocksOf = (message) => (typeof message.content === "string" ? [{ type: "text", text: message.content }]
   : Array.isArray(message.content) ? message.content.filter((one) => one && typeof one === "object") : []);
 
-/** @param {any} message @param {Map<string, any>} results tool results by the id of their call @param {boolean} running */
-export function renderMessage(message, results, running) {
+/** Whether the gateway sent only the beginning, or nothing of it. */
+const isCut = (message) => message.__openclaw?.truncated || textOf(message).endsWith("\n…(truncated)…");
+
+/** @param {any} message @param {Map<string, any>} results tool results by the id of their call @param {boolean} running
+ * @param {(message: any) => Promise<void>} readWhole what a click on a cut message asks for */
+export function renderMessage(message, results, running, readWhole) {
   if (message.role === "toolResult") return wrap("tool", message, "Tool", [toolCard({ name: message.toolName }, message, running)]);
-  if (message.role === "user") return wrap("user", message, sender(message), userParts(message));
+  const more = isCut(message) && wholeButton(() => readWhole(message));
+  if (message.role === "user") return wrap("user", message, sender(message), [userParts(message), more]);
   if (message.role !== "assistant") return boundary(textOf(message));
   const parts = blocksOf(message).map((block) => {
     if (block.type === "thinking") return thinkingCard(block.thinking ?? "");
@@ -28,7 +35,16 @@ export function renderMessage(message, results, running) {
   if (message.stopReason === "error") parts.push(h("p", { class: "failed" }, message.errorMessage ?? "This turn failed."));
   if (message.stopReason === "aborted") parts.push(h("p", { class: "note" }, "Stopped."));
   if (message.stopReason === "length") parts.push(h("p", { class: "note" }, "Cut off: the model's limit was reached."));
-  return wrap("assistant", message, "Assistant", parts);
+  return wrap("assistant", message, "Assistant", [parts, more]);
+}
+
+function wholeButton(read) {
+  const button = h("button", { class: "showmore", onclick: async () => {
+    button.disabled = true;
+    await attempt(read(), "Not read");
+    button.disabled = false;
+  } }, "Show the whole message");
+  return button;
 }
 
 function wrap(kind, message, name, parts) {
@@ -46,7 +62,7 @@ function wrap(kind, message, name, parts) {
 function sender(message) {
   const from = message.provenance;
   if (from?.kind === "inter_session") return `Session ${from.sourceSessionKey ?? ""}`.trim();
-  return from?.kind === "internal_system" ? "System" : message.senderName ?? "You";
+  return from?.kind === "internal_system" ? "System" : from?.sourceChannel ?? "You";
 }
 
 // -- what a person wrote ---------------------------------------------------------------------------
@@ -66,13 +82,17 @@ function userParts(message) {
   });
 }
 
-/** Words as they were typed; long ones are folded. */
+/** Words as they were typed; long ones are folded, and very long ones unfold in steps. */
 export function plain(text) {
-  const box = h("div", { class: "plaintext" }, text.slice(0, PLAIN_CHARS));
-  if (text.length <= PLAIN_CHARS) return box;
-  const more = h("button", { class: "showmore", onclick: () => box.replaceChildren(text.slice(0, 200_000)) },
-    `Show all ${text.length.toLocaleString()} characters`);
-  box.append(" … ", more);
+  return unfold(h("div", { class: "plaintext" }), text, PLAIN_CHARS);
+}
+
+function unfold(box, text, shown) {
+  box.replaceChildren(text.slice(0, shown));
+  if (text.length > shown) {
+    box.append(" … ", h("button", { class: "showmore", onclick: () => unfold(box, text, shown + STEP_CHARS) },
+      text.length > STEP_CHARS ? "Show more" : `Show all ${text.length.toLocaleString()} characters`));
+  }
   return box;
 }
 

@@ -5,6 +5,7 @@ import { listPanels, toggleTheme } from "./app.js";
 import { actionsOf } from "./actions.js";
 import { navigate, route, sessionPath } from "./routes.js";
 import { sessions, titleOf } from "./state.js";
+import { wire } from "./wire.js";
 
 const MOST = 12;
 const SHORTCUTS = [["Ctrl K", "Go anywhere, do anything"], ["j  k", "Next and previous session"], ["Enter", "Open, or send"],
@@ -23,6 +24,14 @@ function entries() {
     { label: "Light or dark", hint: "theme", run: toggleTheme },
     { label: "Keys", hint: "?", run: showShortcuts },
   ];
+}
+
+/** The main session of every agent, also where nothing was said yet; with one agent alone there is no choice. */
+async function agentEntries() {
+  const { agents, mainKey, scope } = await wire.call("agents.list");
+  if (agents.length < 2 || scope === "global") return [];
+  const path = ({ id }) => sessionPath(`agent:${id}:${mainKey}`);
+  return agents.map((agent) => ({ label: `Talk to ${agent.name || agent.id}`, hint: "agent", run: () => navigate(path(agent)) }));
 }
 
 /** Whether the letters of `query` occur in this order; smaller is better, Infinity is no match. */
@@ -69,6 +78,7 @@ export function openPalette() {
   document.body.append(dialog);
   dialog.showModal();
   draw();
+  agentEntries().then((agents) => { all.push(...agents); draw(); }, () => { /* what is known stays */ });
 }
 
 export function showShortcuts() {

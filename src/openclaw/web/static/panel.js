@@ -103,7 +103,7 @@ export function choice(name, choices, chosen, choose) {
   };
   const buttons = choices.map(([value, label]) => button(label, () => choose(press(value))));
   press(chosen);
-  return h("div", { class: "tabs", role: "group", "aria-label": name }, buttons);
+  return Object.assign(h("div", { class: "tabs", role: "group", "aria-label": name }, buttons), { press });
 }
 
 /** Ask before something that cannot be taken back; goes on only after a yes. @returns {Promise<void>} */

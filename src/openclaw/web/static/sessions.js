@@ -5,7 +5,7 @@ import { actionsOf, attempt } from "./actions.js";
 import { icon, iconButton } from "./icons.js";
 import { menuButton } from "./menu.js";
 import { navigate, route, sessionPath } from "./routes.js";
-import { sessions, shortKey, titleOf } from "./state.js";
+import { otherAgent, sessions, shortKey, titleOf } from "./state.js";
 import { wire } from "./wire.js";
 
 const TYPING_MS = 180;
@@ -142,7 +142,9 @@ class SessionList extends HTMLElement {
 
   emptyText() {
     if (!sessions.loaded) return "";
-    return sessions.filter === "archived" ? "Nothing is archived." : "No sessions yet. Press n for the first.";
+    const main = wire.hello?.snapshot?.sessionDefaults?.mainSessionKey;
+    return sessions.filter === "archived" ? "Nothing is archived."
+      : ["No sessions yet. ", main && h("a", { href: `#${sessionPath(main)}` }, "Begin with the main one.")];
   }
 
   row(row, here) {
@@ -153,7 +155,7 @@ class SessionList extends HTMLElement {
     h("span", { class: "dot", "aria-hidden": "true" }),
     h("span", { class: "title" }, row.pinned && icon("pin"), highlight(title, this.query ?? "")),
     h("span", { class: "when" }, age(row.updatedAt)),
-    h("span", { class: "preview" }, row.lastMessagePreview || shortKey(row.key)),
+    h("span", { class: "preview" }, [otherAgent(row.key), row.lastMessagePreview || shortKey(row.key)].filter(Boolean).join(" · ")),
     marks.length > 0 && h("span", { class: "unseen" }, `, ${marks.join(", ")}`));
     return h("li", null, link, menuButton(`Actions for ${title}`, () => actionsOf(sessions.get(row.key) ?? row), "more"));
   }

@@ -7,15 +7,23 @@ import { wire } from "./wire.js";
 
 const PAGE = 100;
 const LOOK_AGAIN_MS = 400;
+/** More rows than these are read together. */
+const MOST_LOOKED_UP = 10;
 
-/** What people call a session. @param {any} row */
+/** What people call a session; a helper by its task. @param {any} row */
 export function titleOf(row) {
-  return row.label || row.displayName || row.derivedTitle || shortKey(row.key);
+  return row.label || row.displayName || row.derivedTitle?.replace(/^\[Subagent Task\] /, "") || shortKey(row.key);
 }
 
 /** `agent:main:telegram:direct:7` as `telegram:direct:7`. @param {string} key */
 export function shortKey(key) {
   return key.startsWith("agent:") ? key.split(":").slice(2).join(":") : key;
+}
+
+/** The agent of a session, unless it is the one that everybody begins with. @param {string} key */
+export function otherAgent(key) {
+  const agent = key.startsWith("agent:") && key.split(":")[1];
+  return agent && agent !== wire.hello?.snapshot?.sessionDefaults?.defaultAgentId ? agent : null;
 }
 
 /** Whether a row is somebody's conversation, and not a helper's or a schedule's. */
@@ -169,19 +177,20 @@ class Sessions {
   }
 
   async _describe() {
-    const keys = [...this._stale].slice(0, 20);
+    const keys = [...this._stale];
     this._stale.clear();
+    if (keys.length > MOST_LOOKED_UP) return void this.load();
     for (const key of keys) {
       try {
         const params = { key, includeDerivedTitles: true, includeLastMessage: true };
         const { session } = await wire.call("sessions.describe", params);
-        const lastMessagePreview = this.rows.get(key)?.lastMessagePreview ?? session?.lastMessagePreview;
-        if (session && this.rows.has(key)) this.rows.set(key, { ...session, lastMessagePreview });
+        if (session && this.rows.has(key)) this.rows.set(key, session);
       } catch {
-        return;
+        return undefined;
       }
+      this._tell();
     }
-    this._tell();
+    return undefined;
   }
 }
 

@@ -75,7 +75,7 @@ class Tree extends Panel {
   // -- drawing -------------------------------------------------------------------------------------
 
   draw({ hasMore }) {
-    this.lines = this.family.lines((row) => this.filter !== "running" || row.hasActiveRun);
+    this.arrange();
     const rows = [...this.family.rows.values()];
     const running = rows.filter((row) => row.hasActiveRun).length;
     const cost = rows.reduce((sum, row) => sum + (row.estimatedCostUsd ?? 0), 0);
@@ -83,6 +83,10 @@ class Tree extends Panel {
     this.summary.textContent = rows.length === 0 ? "No session has helpers yet. When an agent asks others for help, they appear here."
       : `${rows.length} sessions, ${running} running, ${money(cost)}${hasMore ? "; older helpers are not shown" : ""}`;
     if (!this.view.hidden) this.drawLines();
+  }
+
+  arrange() {
+    this.lines = this.family.lines((row) => this.filter !== "running" || row.hasActiveRun);
   }
 
   drawLines() {
@@ -111,7 +115,7 @@ class Tree extends Panel {
     const state = stateOf(row);
     const title = titleOf(row);
     const lasted = this.lasted(row);
-    const words = [title, state, lasted, row.totalTokens && `${row.totalTokens} tokens`, row.estimatedCostUsd && money(row.estimatedCostUsd),
+    const words = [title, state, !row.hasActiveRun && lasted, row.totalTokens && `${row.totalTokens} tokens`, row.estimatedCostUsd && money(row.estimatedCostUsd),
       children && `${children} helpers, ${running} running below`].filter(Boolean).join(", ");
     const deed = (name, label, picture) => h("button", { class: "iconbutton", tabindex: "-1", "data-do": name,
       title: label, "aria-label": `${label}: ${title}` }, icon(picture));
@@ -147,11 +151,17 @@ class Tree extends Panel {
 
   foldAll() {
     this.family.folded = new Set(this.family.folded.size ? [] : this.family.rows.keys());
-    this.redraw();
+    this.rearrange();
   }
 
   fold(key) {
     if (!this.family.folded.delete(key)) this.family.folded.add(key);
+    this.rearrange();
+  }
+
+  /** The next key may come before the next frame. */
+  rearrange() {
+    this.arrange();
     this.redraw();
   }
 

@@ -26,11 +26,14 @@ const ROWS = {
 
 class Usage extends Panel {
   build() {
-    Object.assign(this, { days: 30, by: "day", measure: "cost" });
-    this.frame("Usage", Object.entries(CHOICES).map(([name, [label, choices]]) => choice(label, choices, this[name], (value) => {
+    // Until somebody chooses, models that cost nothing are measured by their tokens.
+    Object.assign(this, { days: 30, by: "day", measure: null });
+    const groups = Object.entries(CHOICES).map(([name, [label, choices]]) => choice(label, choices, this[name], (value) => {
       this[name] = value;
       this.refresh();
-    })));
+    }));
+    this.measures = groups.at(-1);
+    this.frame("Usage", groups);
   }
 
   connectedCallback() {
@@ -52,6 +55,7 @@ class Usage extends Panel {
 
   draw(data) {
     const { cost: { totals }, used, list } = data;
+    this.shown = this.measures.press(this.measure ?? (totals.totalCost > 0 ? "cost" : "tokens"));
     fill(this.body, facts([["Cost", money(totals.totalCost)], ["Tokens", tokens(totals.totalTokens)], ["Model calls", totals.calls],
       ["Sessions", used.aggregates.sessionCount], ["Calls without a known price", totals.missingCostEntries || null]]),
     totals.calls ? this.plot(data) : h("p", { class: "empty" }, `No model was called in these ${this.days} days.`),
@@ -59,7 +63,7 @@ class Usage extends Panel {
   }
 
   plot(data) {
-    const isCost = this.measure === "cost";
+    const isCost = this.shown === "cost";
     const rows = ROWS[this.by](data);
     if (this.by !== "day") rows.sort(([, a], [, b]) => b.totalCost - a.totalCost || b.totalTokens - a.totalTokens);
     const label = `${isCost ? "Cost" : "Tokens"} per ${this.by}, ${this.days} days`;

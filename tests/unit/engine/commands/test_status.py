@@ -75,10 +75,9 @@ async def test_the_card_of_a_used_session_has_every_line(house: House) -> None:
     await begin(house.store, "r2", to=seed("subagent:b"))
     await queue(house.store, "w1")
 
-    async def lines() -> tuple[str, ...]:
-        return ("WhatsApp: linked, credentials refreshed 5 min 0 s ago",)
-
-    house.give(channel_lines=lines)
+    house.give(
+        channel_lines=lambda _now_ms: ("WhatsApp (default): running, credentials refreshed 5 min 0 s ago",)
+    )
     assert (await house.ask("/status")).splitlines()[1:] == [
         "Agent: main, reachable; idle",
         "Model: anthropic/claude-opus-4 (API key)",
@@ -89,7 +88,7 @@ async def test_the_card_of_a_used_session_has_every_line(house: House) -> None:
         "Sub-agents: 1 active of 2",
         "Runtime: direct; think high, verbose on, reasoning off, elevated ask",
         "Queue: collect, 1 waiting",
-        "WhatsApp: linked, credentials refreshed 5 min 0 s ago",
+        "WhatsApp (default): running, credentials refreshed 5 min 0 s ago",
     ]
 
 

@@ -189,6 +189,14 @@ class Root:
                 raise Unavailable(f"{shown(path)} changed while it was looked up; try again")
             return target
 
+    def where(self, path: str = "", read: FileFacts | None = None) -> str:
+        """The real path of the root, or of a file below it that was `read` a moment ago."""
+        real = os.path.realpath("/".join((self._real, *check_path(path))))
+        with _plain_errors(path):
+            if read is not None and Path(real).stat().st_ino != read.inode:
+                raise Unavailable(f"{shown(path)} changed while it was looked up; try again")
+        return real
+
     # -- writing -------------------------------------------------------------------------------
 
     def write(self, path: str, data: bytes, *, unchanged: FileFacts | None = None) -> Written:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,13 @@ ENV = {
 }
 EXEC = ExecTool(ENV, lambda: frozenset({SECRET}))
 DEADLINE_S = 60.0
+
+
+@pytest.fixture(autouse=True)
+def busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A killed process is gone when the system comes to it, on a busy machine after more than a moment."""
+    patient = partial(end_group, limit_s=DEADLINE_S)
+    monkeypatch.setattr("openclaw.engine.tools.workspace.exec.end_group", patient)
 
 
 def is_alive(pid: int) -> bool:

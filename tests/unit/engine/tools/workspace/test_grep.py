@@ -86,7 +86,7 @@ async def test_a_pattern_that_never_ends_is_stopped_and_blocks_nobody(tmp_path: 
     beside.cancel()
     assert said(outcome) == "no match in 0 files\n[stopped: out of time after 1 s; use a simpler pattern]"
     assert time.monotonic() - started < 60
-    assert ticks > 10
+    assert ticks > 3  # a search on the loop would leave one at most
 
 
 async def test_a_search_that_is_cancelled_leaves_no_process(tmp_path: Path) -> None:

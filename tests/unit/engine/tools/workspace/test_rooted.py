@@ -39,6 +39,23 @@ def test_a_file_is_read_up_to_a_limit_with_its_facts(place: Path, root: Root) ->
     assert root.stat(".") is None
 
 
+def test_where_a_file_really_lies(place: Path, root: Root) -> None:
+    (place / "deep").mkdir()
+    (place / "deep" / "a.txt").write_text("hello")
+    (place / "link").symlink_to("deep/a.txt")
+    facts = root.read("link", 9).facts
+    assert root.where() == os.path.realpath(place)
+    assert root.where("link", facts) == root.where("deep/a.txt", facts) == f"{root.where()}/deep/a.txt"
+    (place / "b.txt").write_text("another")
+    (place / "link").unlink()
+    (place / "link").symlink_to("b.txt")
+    with pytest.raises(Unavailable, match="changed while"):
+        root.where("link", facts)
+    (place / "link").unlink()
+    with pytest.raises(InvalidRequest, match="link does not exist"):
+        root.where("link", facts)
+
+
 @pytest.mark.spec("DB-19")
 @pytest.mark.parametrize("path", ["/etc/passwd", "//x", "~/x", "~", "../x", "a/../../x", "a/..", ".."])
 def test_paths_that_point_elsewhere_are_refused_with_the_way_out(root: Root, path: str) -> None:
