@@ -19,7 +19,7 @@ PROMISES = pytest.mark.spec("ANN-8", "ANN-10", "SPAWN-12", "YIELD-2", "QUE-1", "
 SEEDS = {
     "a stop cancels results": 6,
     "the limit of helpers is not counted": 8,
-    "two waits give one place back twice": 33,
+    "two waits give one place back twice": 120,
 }
 TOOLS = {"tool sessions_spawn", "tool sessions_send", "tool sessions_yield", "tool subagents kill"}
 

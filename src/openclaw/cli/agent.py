@@ -26,7 +26,7 @@ Json = dict[str, Any]
 
 # The gateway ends the turn at its deadline; this much later its word must have arrived.
 GRACE_S: Final = 30.0
-ABORT_TIMEOUT_S: Final = 5.0
+ABORT_TIMEOUT_S: Final = 20.0  # longer than a gateway takes to stop a run at the most
 CALL_S: Final = 10.0
 MAIN: Final = "main"
 VERBOSE_LEVELS: Final = ("on", "off", "full")

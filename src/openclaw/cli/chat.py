@@ -34,7 +34,7 @@ Said = Literal["done", "stopped", "leave"]
 
 SHOWN_BEFORE: Final = 6
 CALL_S: Final = 10.0
-ABORT_S: Final = 10.0
+ABORT_S: Final = 20.0  # longer than a gateway takes to stop a run at the most
 INTERRUPTED: Final = 130
 HISTORY_NAME: Final = "chat_history"
 GOODBYES: Final = ("/exit", "/quit")
