@@ -21,7 +21,7 @@ WORKERS = 2
 
 def build_command(arguments: Sequence[str], *, axe: bool) -> list[str]:
     """How pytest is called. The long tests are for `scripts/test-web` alone."""
-    command = [sys.executable, "-m", "pytest", "tests/web", "-m", "web and not long", "-q"]
+    command = [sys.executable, "-m", "scripts.second_look", "tests/web", "-m", "web and not long", "-q"]
     command += ["-n", str(WORKERS), "--dist", "worksteal", "-o", "faulthandler_timeout=180"]
     if not axe:
         command += ["-k", f"not {AXE_TESTS}"]

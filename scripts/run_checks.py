@@ -37,6 +37,8 @@ PRIVATE_VARIABLE = re.compile(r"OPENCLAW_|[A-Z0-9_]*API_KEY$")
 # The exit code of a part that cannot be run here. It says why in a line of its own: `left out: no Chromium`.
 LEFT_OUT = 77
 LEFT_OUT_LINE = re.compile(r"^left out: (.+)$")
+# How many tests failed once and passed when they were looked at again.
+SHAKY_LINE = re.compile(r"^shaky: (\d+)$")
 # The part whose closing line is the last line of all.
 MAIN_PART = "tests"
 
@@ -58,7 +60,7 @@ class Outcome(NamedTuple):
 
     @property
     def is_good(self) -> bool:
-        return self.result == "ok" or self.result.startswith("left out")
+        return self.result.startswith(("ok", "left out"))
 
 
 class Told(NamedTuple):
@@ -66,6 +68,7 @@ class Told(NamedTuple):
 
     closing_line: str
     left_out: str
+    shaky: str
     in_time: bool
 
 
@@ -92,7 +95,7 @@ PARTS = (
     Part("wheel", _script("check_wheel"), fast=False),
     Part(
         "tests",
-        [PYTHON, "-m", "pytest", "-m", "not long and not interop and not web"]
+        _script("second_look", "-m", "not long and not interop and not web")
         + ["-n", "2", "--dist", "worksteal"]
         + ["--cov", "--cov-branch", "--cov-report=", "--durations=10", "-q"]
         + ["-o", "faulthandler_timeout=180"],
@@ -135,12 +138,14 @@ def _judge(code: int, told: Told) -> str:
         return "FAILED (out of time)"
     if code == LEFT_OUT and told.left_out:
         return f"left out ({told.left_out})"
+    if code == 0 and told.shaky:
+        return f"ok, but {told.shaky} SHAKY: see above"
     return "ok" if code == 0 else "FAILED"
 
 
 def _follow(process: subprocess.Popen[str], seconds_left: float) -> Told:
     """Copies the output until the process ends, and remembers what matters of it."""
-    closing_line = left_out = ""
+    closing_line = left_out = shaky = ""
     in_time = True
 
     def wait_then_sweep() -> None:
@@ -165,13 +170,15 @@ def _follow(process: subprocess.Popen[str], seconds_left: float) -> Told:
                     closing_line = line.strip()
                 elif told := LEFT_OUT_LINE.match(line):
                     left_out = told[1]
+                elif told := SHAKY_LINE.match(line):
+                    shaky = told[1]
         watcher.join()
     except KeyboardInterrupt:
         _signal_group(process, signal.SIGINT)
         watcher.join(10)
         _signal_group(process, signal.SIGKILL)
         raise
-    return Told(closing_line, left_out, in_time)
+    return Told(closing_line, left_out, shaky, in_time)
 
 
 def _signal_group(process: subprocess.Popen[str], number: signal.Signals) -> None:
