@@ -1,6 +1,6 @@
 """Every bar that this project holds itself to, measured in one run and shown in one table.
 
-    python -m scripts.prove [--long] [--quick] [--only PART ...] [--peers PYTHON] [--out FILE] [--list]
+    python -m scripts.prove [--long] [--quick] [--keep] [--only PART ...] [--peers PYTHON] [--out FILE] [--list]
 
 Three kinds of proof: campaigns, which are tests (a slice of each is part of CI; `--long` runs
 the whole), suites that need programs of other people (only with `--long`), and figures of the
@@ -155,11 +155,13 @@ def suites(parts: Sequence[str], whole: bool) -> Iterator[Row]:
         yield Row(one.part, one.what, one.bar, closing, "ok" if held else "MISSED", seconds)
 
 
-def figures(quick: bool, peers: str | None) -> Iterator[Row]:
+def figures(quick: bool, peers: str | None, keeping: bool) -> Iterator[Row]:
     """Every figure of every benchmark that has a bar."""
-    from benchmarks.everything import NAMES, gather
+    from benchmarks.everything import NAMES, gather, keep
 
     results, missing = gather(NAMES, quick, peers)
+    if keeping:
+        keep(results)
     for name, result in results.benchmarks.items():
         for figure in result.figures:
             if figure.bar:
@@ -182,6 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="scripts/prove", description=__doc__.split("\n\n")[0])
     parser.add_argument("--long", action="store_true", help="whole campaigns and suites: hours")
     parser.add_argument("--quick", action="store_true", help="benchmarks with fewer repeats")
+    parser.add_argument("--keep", action="store_true", help="keep the figures, as scripts/bench --keep does")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART")
     parser.add_argument("--peers", metavar="PYTHON", help="a Python that has the stores of other projects")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the table here too")
@@ -197,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows: list[Row] = []
     try:
         # The figures first: what follows warms the machine.
-        rows += figures(chosen.quick, chosen.peers) if FIGURES in chosen.only else ()
+        rows += figures(chosen.quick, chosen.peers, chosen.keep) if FIGURES in chosen.only else ()
         for row in (*campaigns(chosen.only, chosen.long), *suites(chosen.only, chosen.long)):
             rows.append(row)
     except KeyboardInterrupt:
