@@ -1,6 +1,6 @@
 """Every bar that this project holds itself to, measured in one run and shown in one table.
 
-    python -m scripts.prove [--long] [--quick] [--keep] [--only PART ...] [--peers PYTHON] [--out FILE] [--list]
+    python -m scripts.prove [--long] [--quick] [--keep] [--only PART ...] [--peers PYTHON] [--list]
 
 Three kinds of proof: campaigns, which are tests (a slice of each is part of CI; `--long` runs
 the whole), suites that need programs of other people (only with `--long`), and figures of the
