@@ -6,8 +6,12 @@ as long as the turn takes, and that is said on stderr.
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import click
@@ -177,6 +181,22 @@ def _set_verbose(client: GatewayClient, address: Address, level: str) -> None:
     client.call("sessions.patch", params, CALL_S)
 
 
+@contextmanager
+def _interrupt_held() -> Iterator[None]:
+    """Let Ctrl-C take effect at the end of the block instead of inside it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _frame: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
+
+
 class _Turn:
     """One request that is answered twice, and can be stopped in between."""
 
@@ -200,7 +220,8 @@ class _Turn:
         return finished if isinstance(finished, dict) else {}
 
     def _wait(self, deadline: Deadline) -> Any:
-        self._request_id = self._client.post("agent", self._params)
+        with _interrupt_held():  # what was sent must be known, or it could not be stopped
+            self._request_id = self._client.post("agent", self._params)
         payload = self._client.answer(self._request_id, "agent", deadline)
         if not is_accepted(payload):
             return payload

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -182,6 +184,27 @@ def test_ctrl_c_before_the_word_of_acceptance_waits_for_it_and_stops_the_turn(
     assert outcome.code == 130 and "Stopped the turn." in outcome.err
     run_id = gateway.called("agent")[0]["idempotencyKey"]
     assert gateway.called("chat.abort") == [{"sessionKey": "agent:main:main", "runId": run_id}]
+
+
+@pytest.mark.spec("CLI-6")
+def test_ctrl_c_while_the_message_is_being_sent_stops_its_turn(
+    gateway: FakeGateway, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = GatewayClient.post
+
+    def interrupted(client: GatewayClient, method: str, params: Json | None) -> str:
+        request_id = original(client, method, params)
+        if method == "agent":
+            os.kill(os.getpid(), signal.SIGINT)  # the message is out, and its id not yet known
+        return request_id
+
+    monkeypatch.setattr(GatewayClient, "post", interrupted)
+    gateway.answers["chat.abort"] = lambda _params: {"ok": True, "aborted": True, "runIds": []}
+    outcome = command("agent", "-m", "x")
+    assert outcome.code == 130 and "Stopped the turn." in outcome.err
+    run_id = gateway.called("agent")[0]["idempotencyKey"]
+    assert gateway.called("chat.abort") == [{"sessionKey": "agent:main:main", "runId": run_id}]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.spec("CLI-6")
