@@ -32,8 +32,8 @@ Json = dict[str, Any]
 def dashboard(flags: Flags, no_open: bool, sign_out: bool, timeout_s: float, as_json: bool) -> None:
     """Open the gateway's web page, signed in.
 
-    The link works once, within a minute. The browser stays signed in for a week, or until the
-    gateway restarts.
+    The link works once, within a minute. The browser stays signed in for a week, also when the
+    gateway restarts; `--sign-out` ends it.
 
     \b
     Examples:
