@@ -21,7 +21,7 @@ def kept_share(told: Told) -> float:
 
 
 @PROMISES
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2, 3, 880083])  # the last: a message stopped the turn of a later one
 def test_every_promise_holds_in_a_short_story(seed: int) -> None:
     told = Story(seed, 800).tell()
     assert told.steps >= 800

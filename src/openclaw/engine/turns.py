@@ -25,11 +25,12 @@ from openclaw.engine.drafts import draft_inputs_in
 from openclaw.engine.events import EngineEvent, EventSink, RunScope
 from openclaw.engine.ports import Clock, Ids
 from openclaw.engine.prompt import greeting_prompt
+from openclaw.engine.runs import Run
 from openclaw.engine.settings import EngineSettings
 from openclaw.engine.workers import Workers, lane_of
 from openclaw.errors import InvalidRequest
 from openclaw.store.database import Transaction
-from openclaw.store.inbox import ExternalId, Inbound, Known, NewInput
+from openclaw.store.inbox import Admission, ExternalId, Inbound, Known, NewInput
 from openclaw.store.records import RunRow, SessionSeed, UserInput
 from openclaw.store.runs import RunPlan
 from openclaw.store.store import Accepted, Store
@@ -151,8 +152,8 @@ class Turns:
         else:
             self._workers.wake(key)
             active = self._workers.active_run(key)
-            itself = active is not None and incoming.run_id in (active.run.run_id, *active.absorbed)
-            if active and not itself and _mode(settings, taken, incoming) == "interrupt":
+            interrupts = _mode(settings, taken, incoming) == "interrupt"
+            if active and interrupts and came_before(active, taken.admission):
                 self._workers.interrupt(active)
         kept = taken.claimed.entries if taken.claimed else ()
         said_at = next((entry.seq for entry in kept if entry.role == "user"), None)
@@ -309,6 +310,16 @@ class Turns:
         for session_key in waiting:
             self._workers.wake(session_key)
         return len(unfinished.runs), len(waiting)
+
+
+def came_before(run: Run, new: Admission) -> bool:
+    """Whether a run answers only what was accepted before this input: it may be stopped for it only then.
+
+    By the time that an input hears of its acceptance, a run may have begun that took it along, or one of
+    a later message, such as a reset that cancelled it.
+    """
+    itself = new.run_id in (run.run.run_id, *run.absorbed)
+    return not itself and all(item.admission < new.admission for item in run.start.inputs)
 
 
 def _read_trigger(settings: EngineSettings, incoming: Incoming) -> NewInput:
