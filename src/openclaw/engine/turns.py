@@ -152,9 +152,9 @@ class Turns:
         else:
             self._workers.wake(key)
             active = self._workers.active_run(key)
-            interrupts = _mode(settings, taken, incoming) == "interrupt"
-            if active and interrupts and came_before(active, taken.admission):
-                self._workers.interrupt(active)
+            older = active if active and came_before(active, taken.admission) else None
+            if older and _mode(settings, taken, incoming) == "interrupt":
+                self._workers.interrupt(older)
         kept = taken.claimed.entries if taken.claimed else ()
         said_at = next((entry.seq for entry in kept if entry.role == "user"), None)
         return Receipt(incoming.run_id, key, now_ms, message_seq=said_at)
